@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Which core has which item, and the account of it: waiting jobs, items given
+ * to cores, begun and ended, results. Every function is called with the
+ * device's lock held and calls nobody.
+ */
+#include "core-jobs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core-item.h"
+#include "program.h"
+#include "util.h"
+
+/* Counters change under the lock and are read without it. */
+static void count(atomic_uint_fast64_t *counter, uint64_t value)
+{
+	atomic_store_explicit(
+		counter,
+		atomic_load_explicit(counter, memory_order_relaxed) + value,
+		memory_order_relaxed);
+}
+
+static uint32_t get(const atomic_uint *field)
+{
+	return atomic_load_explicit(field, memory_order_relaxed);
+}
+
+static void set(atomic_uint *field, uint32_t value)
+{
+	atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+static struct qbnpu_job_list *find_list(struct qbnpu_npu *npu,
+					const struct qbnpu_job *job)
+{
+	assert(job->priority >= 1 - (int32_t)QBNPU_NUM_PRIORITIES &&
+	       job->priority <= 0);
+	return &npu->waiting[QBNPU_NUM_PRIORITIES - 1 + job->priority];
+}
+
+uint64_t qbnpu_job_get_mask(const struct qbnpu_npu *npu,
+			    const struct qbnpu_job *job)
+{
+	uint64_t mask = npu->facts.core_mask;
+
+	if (job->core_mask)
+		mask &= job->core_mask;
+	if (job->type == QBNPU_JOB_RUN)
+		mask &= job->executable->core_mask;
+	return mask;
+}
+
+/* Earliest deadline of the waiting jobs, for look(). */
+static void update_deadline(struct qbnpu_npu *npu)
+{
+	int64_t earliest = INT64_MAX;
+	const struct qbnpu_job *job;
+	uint32_t i;
+
+	for (i = 0; i < QBNPU_NUM_PRIORITIES; i++) {
+		for (job = npu->waiting[i].first; job; job = job->next) {
+			if (job->deadline_ns < earliest)
+				earliest = job->deadline_ns;
+		}
+	}
+	atomic_store_explicit(&npu->next_deadline, earliest,
+			      memory_order_relaxed);
+}
+
+void qbnpu_jobs_append(struct qbnpu_npu *npu, struct qbnpu_job *job)
+{
+	struct qbnpu_job_list *list = find_list(npu, job);
+
+	job->next = NULL;
+	if (list->last)
+		list->last->next = job;
+	else
+		list->first = job;
+	list->last = job;
+	if (job->deadline_ns <
+	    atomic_load_explicit(&npu->next_deadline, memory_order_relaxed))
+		atomic_store_explicit(&npu->next_deadline, job->deadline_ns,
+				      memory_order_relaxed);
+}
+
+/* Takes a job out of its list; nothing happens if it is in none. */
+static void remove_job(struct qbnpu_npu *npu, struct qbnpu_job *job)
+{
+	struct qbnpu_job_list *list = find_list(npu, job);
+	struct qbnpu_job *before = NULL, *at;
+
+	for (at = list->first; at && at != job; at = at->next)
+		before = at;
+	if (!at)
+		return;
+	if (before)
+		before->next = job->next;
+	else
+		list->first = job->next;
+	if (list->last == job)
+		list->last = before;
+	if (job->deadline_ns != INT64_MAX)
+		update_deadline(npu);
+}
+
+void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job)
+{
+	const uint32_t item = get(&job->next_item);
+
+	set(&job->next_item, item + 1);
+	set(&job->runners, get(&job->runners) + 1);
+	core->job = job;
+	core->item = item;
+	core->is_running = false;
+	core->npu->idle_mask &= ~(UINT64_C(1) << core->bit);
+}
+
+/*
+ * Gives a core that has ended its item the next one, or makes it idle. true:
+ * it has one, its thread is to be woken.
+ */
+static bool give_next(struct qbnpu_core *core)
+{
+	struct qbnpu_npu *npu = core->npu;
+	struct qbnpu_job *job;
+	uint32_t i;
+
+	core->is_running = false;
+	for (i = 0; i < QBNPU_NUM_PRIORITIES; i++) {
+		for (job = npu->waiting[i].first; job; job = job->next) {
+			if (!(qbnpu_job_get_mask(npu, job) >> core->bit & 1))
+				continue;
+			qbnpu_jobs_give(core, job);
+			if (get(&job->next_item) == job->item_count)
+				remove_job(npu, job);
+			return true;
+		}
+	}
+	core->job = NULL;
+	npu->idle_mask |= UINT64_C(1) << core->bit;
+	if (npu->is_closing)
+		(void)pthread_cond_signal(&npu->quiet);
+	return false;
+}
+
+static int status_of_cause(uint32_t cause)
+{
+	switch (cause) {
+	case QBNPU_CAUSE_TIME:
+		return -ETIMEDOUT;
+	case QBNPU_CAUSE_CANCELLED:
+	case QBNPU_CAUSE_RESET:
+		return -ECANCELED;
+	case QBNPU_CAUSE_LOST:
+		return -ENODEV;
+	default:
+		return -EIO;
+	}
+}
+
+/* The result, when no item of the job runs or will run. */
+static void complete_job(struct qbnpu_npu *npu, struct qbnpu_job *job,
+			 int64_t now)
+{
+	struct qbnpu_result *result = &job->result;
+
+	result->end_ns = now;
+	result->busy_ns =
+		atomic_load_explicit(&job->busy_ns, memory_order_relaxed);
+	job->is_complete = 1;
+	if (!get(&job->items_left)) {
+		result->status = 0;
+		result->cause = QBNPU_CAUSE_NONE;
+		count(&npu->counters.completed, 1);
+		return;
+	}
+	result->cause = get(&job->stop_cause);
+	result->status = status_of_cause(result->cause);
+	if (result->item == QBNPU_NONE32)
+		result->item = get(&job->next_item);
+	if (result->status == -ECANCELED)
+		count(&npu->counters.cancelled, 1);
+	else if (result->status == -ETIMEDOUT)
+		count(&npu->counters.timeouts, 1);
+	else
+		count(&npu->counters.failed, 1);
+}
+
+static void note_failure(struct qbnpu_job *job, uint32_t item, uint32_t command)
+{
+	struct qbnpu_result *result = &job->result;
+
+	if (item >= result->item)
+		return;
+	result->item = item;
+	result->command = command;
+	result->list = command == QBNPU_NONE32 ? QBNPU_NONE32 : 0;
+}
+
+int64_t qbnpu_jobs_begin_item(struct qbnpu_core *core)
+{
+	struct qbnpu_job *job = core->job;
+	const int64_t now = qbrt_now_ns();
+
+	core->is_running = true;
+	core->begin_ns = now;
+	if (!job->is_started && now < job->deadline_ns &&
+	    !get(&job->stop_cause)) {
+		job->is_started = 1;
+		job->result.start_ns = now;
+		if (now > job->submit_ns)
+			count(&core->npu->counters.wait_ns,
+			      (uint64_t)(now - job->submit_ns));
+	}
+	if (core->item == 0)
+		job->result.core = core->bit;
+	return qbnpu_job_get_stop_ns(job, job->is_started ? job->result.start_ns
+							  : now);
+}
+
+static void count_item(struct qbnpu_npu *npu, const struct qbnpu_job *job)
+{
+	struct qbnpu_counters *counters = &npu->counters;
+	uint64_t size;
+	uint32_t axis;
+
+	if (job->type == QBNPU_JOB_RUN) {
+		count(&counters->bytes_read, job->executable->read_size);
+		count(&counters->bytes_written, job->executable->write_size);
+		count(&counters->macs, job->executable->facts->mac_count);
+		return;
+	}
+	size = job->copy->element_size;
+	for (axis = 0; axis < job->copy->rank; axis++)
+		size *= job->copy->dims[axis];
+	count(&counters->copy_bytes, size);
+}
+
+struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
+				      uint32_t command)
+{
+	struct qbnpu_npu *npu = core->npu;
+	struct qbnpu_job *job = core->job;
+	const int64_t now = qbrt_now_ns();
+	const uint64_t busy_ns = (uint64_t)(now - core->begin_ns);
+
+	core->busy_ns += busy_ns;
+	atomic_store_explicit(
+		&job->busy_ns,
+		atomic_load_explicit(&job->busy_ns, memory_order_relaxed) +
+			busy_ns,
+		memory_order_relaxed);
+	set(&job->runners, get(&job->runners) - 1);
+	if (err) {
+		note_failure(job, core->item, command);
+	} else {
+		core->jobs++;
+		set(&job->items_left, get(&job->items_left) - 1);
+		count_item(npu, job);
+	}
+	/* no item is given out after a job was told to stop */
+	if (get(&job->stop_cause) && get(&job->next_item) < job->item_count)
+		remove_job(npu, job);
+	(void)give_next(core);
+	if (get(&job->runners) ||
+	    (!get(&job->stop_cause) && get(&job->items_left)))
+		return NULL;
+	complete_job(npu, job, now);
+	return job;
+}
+
+bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     uint32_t cause)
+{
+	unsigned int none = 0;
+	uint32_t i;
+
+	atomic_compare_exchange_strong(&job->stop_cause, &none, cause);
+	remove_job(npu, job);
+	/* items that a core has and has not begun */
+	for (i = 0; i < npu->num_cores; i++) {
+		struct qbnpu_core *core = &npu->cores[i];
+
+		if (core->job != job || core->is_running)
+			continue;
+		note_failure(job, core->item, QBNPU_NONE32);
+		set(&job->runners, get(&job->runners) - 1);
+		(void)give_next(core);
+	}
+	if (get(&job->runners))
+		return false;
+	complete_job(npu, job, qbrt_now_ns());
+	return true;
+}
+
+void qbnpu_jobs_begin_job(struct qbnpu_npu *npu, struct qbnpu_job *job)
+{
+	set(&job->items_left, job->item_count);
+	job->result = (struct qbnpu_result){
+		.list = QBNPU_NONE32,
+		.command = QBNPU_NONE32,
+		.item = QBNPU_NONE32,
+		.core = QBNPU_NONE32,
+	};
+	count(&npu->counters.submitted, 1);
+}

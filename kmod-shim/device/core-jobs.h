@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which core has which item, and the account of it. Every function is called
+ * with the device's lock held and calls nobody.
+ */
+#ifndef QBNPU_CORE_JOBS_H
+#define QBNPU_CORE_JOBS_H
+
+#include "core.h"
+
+/* Cores that a job may run on. */
+uint64_t qbnpu_job_get_mask(const struct qbnpu_npu *npu,
+			    const struct qbnpu_job *job);
+
+/* Before anything of it is given to a core. */
+void qbnpu_jobs_begin_job(struct qbnpu_npu *npu, struct qbnpu_job *job);
+
+/* Has the job wait for cores, behind others of its priority. */
+void qbnpu_jobs_append(struct qbnpu_npu *npu, struct qbnpu_job *job);
+
+/* Gives the job's next item to an idle core. */
+void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job);
+
+/* The core's item begins now; returns the time at which it has to stop. */
+int64_t qbnpu_jobs_begin_item(struct qbnpu_core *core);
+
+/*
+ * Accounts for the item that the core ran, and gives the core its next one.
+ * Returns the job if it is complete now: done() is to be called, unlocked.
+ */
+struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
+				      uint32_t command);
+
+/* Tells a job to stop; true: nothing of it runs, it is complete now. */
+bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     uint32_t cause);
+
+#endif
