@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The life of a job: record, number, waits, device, result, point. A queue is
+ * a list in order of numbers. Its first job goes to the device when nothing is
+ * left to wait for; a job that ended early (cancelled, late) stays in the list
+ * as complete until those before it are, so points come in order (K083, K085).
+ *
+ * The device reports through finish_job on a thread that holds no lock. All
+ * else is under the file lock, which is also held while a job is handed over:
+ * so CANCEL finds a job either here or on the device.
+ */
+#include "soft/soft.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+#define ROOM_STEP 8u
+
+/* ---- records ---- */
+
+struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
+					    uint32_t num_buffers,
+					    uint32_t num_waits)
+{
+	struct qbnpu_soft_job *job = queue->pool;
+	uint32_t max_buffers, max_waits;
+	char *room;
+
+	if (job) {
+		queue->pool = job->next;
+		max_buffers = job->max_buffers;
+		max_waits = job->max_waits;
+	}
+	if (!job || max_buffers < num_buffers || max_waits < num_waits) {
+		free(job);
+		max_buffers = num_buffers / ROOM_STEP * ROOM_STEP + ROOM_STEP;
+		max_waits = num_waits / ROOM_STEP * ROOM_STEP + ROOM_STEP;
+		job = malloc(sizeof(*job) + max_waits * sizeof(*job->waits) +
+			     max_buffers * (sizeof(struct qbnpu_range) +
+					    sizeof(void *)));
+		if (!job)
+			return NULL;
+	}
+	memset(job, 0, sizeof(*job));
+	room = (char *)(job + 1);
+	job->waits = (struct qbnpu_soft_wait *)(void *)room;
+	room += max_waits * sizeof(*job->waits);
+	job->ranges = (struct qbnpu_range *)(void *)room;
+	room += max_buffers * sizeof(*job->ranges);
+	job->buffers = (struct qbnpu_soft_buffer **)(void *)room;
+	job->max_buffers = max_buffers;
+	job->max_waits = max_waits;
+	job->queue = queue;
+	job->references = 1;
+	return job;
+}
+
+/* Also without the file lock: nobody else has these pointers any more. */
+static void drop_memory(struct qbnpu_soft_job *job)
+{
+	for (uint32_t i = 0; i < job->num_buffers; i++) {
+		atomic_fetch_sub(&job->buffers[i]->num_jobs, 1);
+		qbnpu_soft_buffer_unref(job->buffers[i]);
+	}
+	job->num_buffers = 0;
+	if (job->program)
+		qbnpu_soft_program_unref(job->program);
+	job->program = NULL;
+}
+
+void qbnpu_soft_job_unref(struct qbnpu_soft_job *job)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+
+	if (--job->references)
+		return;
+	drop_memory(job);
+	job->next = queue->pool;
+	queue->pool = job;
+}
+
+/* ---- the way through the queue ---- */
+
+static struct drm_qbnpu_progress *
+get_progress(const struct qbnpu_soft_queue *queue)
+{
+	return &queue->file->progress[queue->index];
+}
+
+/* The page has readers that hold no lock. */
+// NOLINTNEXTLINE(readability-non-const-parameter): the builtin writes
+static void store_progress(__u64 *field, uint64_t value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static void count(atomic_uint_fast64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+	struct qbnpu_soft_result *kept;
+
+	job->number = ++queue->last;
+	kept = qbnpu_soft_queue_get_result(queue, job->number);
+	kept->submit_ns = job->npu.submit_ns;
+	kept->user_data = user_data;
+	atomic_store(&kept->state, job->num_pending ? DRM_QBNPU_JOB_WAITS
+						    : DRM_QBNPU_JOB_QUEUED);
+	queue->timeline->submitted = job->number;
+	*queue->tail = job;
+	queue->tail = &job->next;
+	queue->references++;
+	queue->num_jobs++;
+	queue->file->num_jobs++;
+	queue->file->counters.submitted++;
+	count(&queue->file->device->fates.submitted);
+}
+
+void qbnpu_soft_job_set_running(struct qbnpu_soft_job *job)
+{
+	struct qbnpu_soft_result *kept;
+
+	kept = qbnpu_soft_queue_get_result(job->queue, job->number);
+	job->is_on_device = true;
+	atomic_store(&kept->state, DRM_QBNPU_JOB_RUNNING);
+	store_progress(&get_progress(job->queue)->started, job->number);
+}
+
+static void count_end(const struct qbnpu_soft_job *job,
+		      const struct qbnpu_result *result)
+{
+	struct qbnpu_soft_file *file = job->queue->file;
+	struct qbnpu_soft_counters *own = &file->counters;
+	struct qbnpu_soft_fates *all = &file->device->fates;
+
+	switch (result->status) {
+	case 0:
+		own->completed++;
+		count(&all->completed);
+		own->macs += job->num_macs;
+		own->copy_bytes += job->copy_size;
+		break;
+	case -ECANCELED:
+		own->cancelled++;
+		count(&all->cancelled);
+		break;
+	case -ETIMEDOUT:
+		own->timeouts++;
+		count(&all->timeouts);
+		own->failed++;
+		count(&all->failed);
+		break;
+	default:
+		own->failed++;
+		count(&all->failed);
+		break;
+	}
+	own->busy_ns += result->busy_ns;
+	if (result->start_ns)
+		own->wait_ns +=
+			(uint64_t)(result->start_ns - job->npu.submit_ns);
+}
+
+static void tell_event(const struct qbnpu_soft_job *job,
+		       const struct qbnpu_result *result)
+{
+	struct drm_qbnpu_query_event event = {
+		.kind = result->status == -ETIMEDOUT
+				? DRM_QBNPU_EVENT_TIMEOUT
+				: DRM_QBNPU_EVENT_JOB_ERROR,
+		.status = result->status,
+		.queue = job->queue->number,
+		.core = result->core,
+		.arg = { job->number },
+	};
+
+	qbnpu_soft_event_add(job->queue->file->device, job->queue->file->id,
+			     &event);
+}
+
+/* Keeps the result, wakes who waits for it; the point comes in order later. */
+static void complete(struct qbnpu_soft_job *job,
+		     const struct qbnpu_result *result,
+		     struct qbnpu_soft_wakes *wakes)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+	struct qbnpu_soft_result *kept;
+
+	kept = qbnpu_soft_queue_get_result(queue, job->number);
+	kept->status = result->status;
+	kept->cause = result->cause;
+	kept->list = result->status ? result->list : DRM_QBNPU_NONE;
+	kept->command = result->status ? result->command : DRM_QBNPU_NONE;
+	kept->item = result->status ? result->item : DRM_QBNPU_NONE;
+	kept->core = result->core;
+	kept->time_source = DRM_QBNPU_TIME_DEVICE;
+	kept->start_ns = result->start_ns;
+	kept->end_ns = result->end_ns;
+	kept->busy_ns = result->busy_ns;
+	if (!result->start_ns) {
+		/* it never ran, wherever the device had put it */
+		kept->item = DRM_QBNPU_NONE;
+		kept->core = DRM_QBNPU_NONE;
+		kept->time_source = DRM_QBNPU_TIME_HOST;
+		kept->busy_ns = 0;
+	}
+	for (uint32_t i = 0; i < job->num_waits; i++)
+		qbnpu_soft_wait_stop(&job->waits[i]);
+	job->is_on_device = false;
+	job->is_complete = true;
+	atomic_store(&kept->state, DRM_QBNPU_JOB_COMPLETE);
+	atomic_fetch_add(&queue->wake, 1);
+	if (queue->num_sleepers)
+		qbnpu_soft_wakes_add(wakes, &queue->wake);
+	count_end(job, result);
+	if (result->status && result->status != -ECANCELED)
+		tell_event(job, result);
+}
+
+void qbnpu_soft_job_end(struct qbnpu_soft_job *job, int32_t status,
+			uint32_t cause, struct qbnpu_soft_wakes *wakes)
+{
+	const struct qbnpu_result result = {
+		.status = status,
+		.cause = cause,
+		.list = DRM_QBNPU_NONE,
+		.command = DRM_QBNPU_NONE,
+		.item = DRM_QBNPU_NONE,
+		.core = DRM_QBNPU_NONE,
+		.end_ns = qbrt_now_ns(),
+	};
+
+	complete(job, &result, wakes);
+}
+
+static void list_queue(struct qbnpu_soft_queue *queue,
+		       struct qbnpu_soft_queue **todo)
+{
+	if (queue->is_listed)
+		return;
+	queue->is_listed = true;
+	queue->next_listed = *todo;
+	*todo = queue;
+}
+
+/* The last point that job waited for came. */
+static void note_ready(struct qbnpu_soft_job *job,
+		       struct qbnpu_soft_queue **todo)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+
+	atomic_store(&qbnpu_soft_queue_get_result(queue, job->number)->state,
+		     DRM_QBNPU_JOB_QUEUED);
+	if (queue->head == job)
+		list_queue(queue, todo);
+}
+
+/* Jobs that waited for a point of this timeline up to the one just reached. */
+static void end_waits(struct qbnpu_soft_timeline *timeline, int32_t status,
+		      struct qbnpu_soft_queue **todo)
+{
+	struct qbnpu_soft_wait *wait = timeline->waits;
+
+	while (wait) {
+		struct qbnpu_soft_wait *next = wait->next;
+		struct qbnpu_soft_job *job = wait->job;
+
+		if (wait->point <= timeline->completed) {
+			if (status &&
+			    !(wait->flags & DRM_QBNPU_SYNC_ANY_RESULT))
+				job->has_bad_fence = true;
+			qbnpu_soft_wait_stop(wait);
+			if (!job->num_pending)
+				note_ready(job, todo);
+		}
+		wait = next;
+	}
+}
+
+/* Takes the first job, which is complete, off the list and signals its point. */
+static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo)
+{
+	struct drm_qbnpu_progress *progress = get_progress(queue);
+	struct qbnpu_soft_file *file = queue->file;
+	struct qbnpu_soft_job *job = queue->head;
+	const struct qbnpu_soft_result *kept;
+
+	kept = qbnpu_soft_queue_get_result(queue, job->number);
+	if (kept->status) {
+		store_progress(&progress->failed, progress->failed + 1);
+		store_progress(&progress->last_failed, job->number);
+		if (queue->is_sticky) {
+			queue->is_failed = true;
+			__atomic_store_n(&progress->state,
+					 DRM_QBNPU_QUEUE_FAILED,
+					 __ATOMIC_RELAXED);
+		}
+	}
+	if (kept->end_ns > progress->completed_ns)
+		__atomic_store_n(&progress->completed_ns, kept->end_ns,
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&progress->completed, job->number, __ATOMIC_RELEASE);
+	queue->timeline->completed = job->number;
+	end_waits(queue->timeline, kept->status, todo);
+
+	queue->head = job->next;
+	if (!queue->head)
+		queue->tail = &queue->head;
+	queue->num_jobs--;
+	if (!--file->num_jobs && file->is_closing) {
+		(void)pthread_cond_signal(&file->is_idle);
+		(void)pthread_cond_signal(&file->helper_wake);
+	}
+	qbnpu_soft_job_unref(job);
+	qbnpu_soft_queue_unref(queue);
+}
+
+/* Starts or ends the first job of a queue, if its time has come. */
+static void start(struct qbnpu_soft_job *job, struct qbnpu_soft_wakes *wakes)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+
+	if (job->is_on_device || job->is_complete)
+		return;
+	if (queue->is_failed) {
+		qbnpu_soft_job_end(job, -ECANCELED,
+				   DRM_QBNPU_CAUSE_QUEUE_FAILED, wakes);
+	} else if (job->num_pending) {
+		return;
+	} else if (job->has_bad_fence) {
+		qbnpu_soft_job_end(job, -ECANCELED, DRM_QBNPU_CAUSE_FENCE,
+				   wakes);
+	} else if (job->type == QBNPU_SOFT_JOB_EMPTY) {
+		qbnpu_soft_job_end(job, 0, DRM_QBNPU_CAUSE_NONE, wakes);
+	} else {
+		qbnpu_soft_job_set_running(job);
+		if (!qbnpu_npu_submit(queue->file->npu, &job->npu))
+			return;
+		qbnpu_soft_job_end(job, -ENOMEM, DRM_QBNPU_CAUSE_MEMORY, wakes);
+	}
+}
+
+void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
+			      struct qbnpu_soft_wakes *wakes)
+{
+	struct qbnpu_soft_queue *todo = NULL;
+
+	list_queue(queue, &todo);
+	while (todo) {
+		queue = todo;
+		todo = queue->next_listed;
+		queue->is_listed = false;
+		queue->references++;
+		while (queue->head) {
+			start(queue->head, wakes);
+			if (!queue->head->is_complete)
+				break;
+			pop(queue, &todo);
+		}
+		qbnpu_soft_queue_unref(queue);
+	}
+}
+
+void qbnpu_soft_job_done(struct qbnpu_job *npu)
+{
+	struct qbnpu_soft_job *job;
+	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_file *file;
+
+	job = qbrt_container_of(npu, struct qbnpu_soft_job, npu);
+	file = job->queue->file;
+	/* what this frees is unmapped, which nobody has to wait for */
+	drop_memory(job);
+	(void)pthread_mutex_lock(&file->lock);
+	complete(job, &npu->result, &wakes);
+	qbnpu_soft_queue_advance(job->queue, &wakes);
+	(void)pthread_mutex_unlock(&file->lock);
+	qbnpu_soft_wakes_flush(&wakes);
+}
+
+/* ---- ending before its time ---- */
+
+void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause)
+{
+	struct qbnpu_soft_queue *queue = job->queue;
+	struct qbnpu_soft_file *file = queue->file;
+	struct qbnpu_soft_wakes wakes = { 0 };
+
+	if (job->is_complete || job->stop_cause)
+		return;
+	job->stop_cause = cause;
+	if (!job->is_on_device) {
+		qbnpu_soft_job_end(job, qbnpu_soft_get_stop_status(cause),
+				   cause, &wakes);
+		qbnpu_soft_queue_advance(queue, &wakes);
+		qbnpu_soft_wakes_flush(&wakes);
+		return;
+	}
+	job->references++;
+	queue->references++;
+	(void)pthread_mutex_unlock(&file->lock);
+	qbnpu_npu_cancel(file->npu, &job->npu, cause);
+	(void)pthread_mutex_lock(&file->lock);
+	qbnpu_soft_job_unref(job);
+	qbnpu_soft_queue_unref(queue);
+}
+
+/* Only a queue's first job can be on the device: the others end first. */
+static void cancel_queue(struct qbnpu_soft_queue *queue)
+{
+	struct qbnpu_soft_wakes wakes = { 0 };
+
+	for (struct qbnpu_soft_job *job = queue->head; job; job = job->next) {
+		if (job->is_complete || job->is_on_device)
+			continue;
+		job->stop_cause = DRM_QBNPU_CAUSE_CANCELLED;
+		qbnpu_soft_job_end(job, -ECANCELED, DRM_QBNPU_CAUSE_CANCELLED,
+				   &wakes);
+	}
+	queue->references++;
+	qbnpu_soft_queue_advance(queue, &wakes);
+	if (queue->head)
+		qbnpu_soft_job_cancel(queue->head, DRM_QBNPU_CAUSE_CANCELLED);
+	qbnpu_soft_queue_unref(queue);
+	qbnpu_soft_wakes_flush(&wakes);
+}
+
+void qbnpu_soft_job_cancel_all(struct qbnpu_soft_file *file,
+			       struct qbnpu_soft_queue *queue)
+{
+	if (queue) {
+		cancel_queue(queue);
+		return;
+	}
+	for (uint32_t i = 0; i < QBNPU_SOFT_MAX_QUEUES; i++) {
+		if (file->queues[i])
+			cancel_queue(file->queues[i]);
+	}
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Queues: numbers that are never given twice while the file lives, the
+ * timeline and the progress entry of each, the results of the last 1,024 jobs,
+ * WAIT and CANCEL. What happens to jobs is in soft-queue-run.c.
+ */
+#include "soft/soft.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "util.h"
+
+/* DV12: how long a waiter looks before it sleeps, and how often at the clock. */
+#define SPIN_NS 20000
+#define LOOKS_PER_CLOCK 32
+
+#define MAX_ROUNDS (UINT32_MAX / QBNPU_SOFT_MAX_QUEUES)
+
+/* ---- creation and end ---- */
+
+/* Mapped, so that results that were never needed cost no memory. */
+static struct qbnpu_soft_result *map_results(void)
+{
+	void *results = mmap(
+		NULL, QBNPU_SOFT_NUM_RESULTS * sizeof(struct qbnpu_soft_result),
+		PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return results == MAP_FAILED ? NULL : results;
+}
+
+static void free_queue(struct qbnpu_soft_queue *queue)
+{
+	while (queue->pool) {
+		struct qbnpu_soft_job *job = queue->pool;
+
+		queue->pool = job->next;
+		free(job);
+	}
+	if (queue->results)
+		(void)munmap(queue->results,
+			     QBNPU_SOFT_NUM_RESULTS * sizeof(*queue->results));
+	if (queue->timeline)
+		qbnpu_soft_timeline_unref(queue->timeline);
+	free(queue);
+}
+
+void qbnpu_soft_queue_unref(struct qbnpu_soft_queue *queue)
+{
+	if (--queue->references)
+		return;
+	queue->file->queues[queue->index] = NULL;
+	free_queue(queue);
+}
+
+static struct qbnpu_soft_queue *alloc_queue(void)
+{
+	struct qbnpu_soft_queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return NULL;
+	queue->references = 1;
+	queue->tail = &queue->head;
+	queue->results = map_results();
+	queue->timeline = qbnpu_soft_timeline_alloc();
+	if (!queue->results || !queue->timeline) {
+		free_queue(queue);
+		return NULL;
+	}
+	return queue;
+}
+
+/* File lock. An index whose numbers are used up is never free again. */
+static int find_free_index(const struct qbnpu_soft_file *file, uint32_t *index)
+{
+	for (uint32_t i = 0; i < QBNPU_SOFT_MAX_QUEUES; i++) {
+		if (!file->queues[i] && file->queue_rounds[i] < MAX_ROUNDS) {
+			*index = i;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/* File lock. number and index are one: number = round * 256 + index + 1. */
+static int add_queue(struct qbnpu_soft_file *file,
+		     struct qbnpu_soft_queue *queue, uint32_t *syncobj)
+{
+	struct drm_qbnpu_progress *progress;
+	uint32_t index;
+	int err = find_free_index(file, &index);
+
+	if (err)
+		return err;
+	err = qbnpu_soft_table_add(&file->timelines, QBNPU_SOFT_MAX_SYNCOBJS,
+				   queue->timeline, syncobj);
+	if (err)
+		return err;
+	queue->timeline->references++;
+	queue->file = file;
+	queue->index = index;
+	queue->number =
+		file->queue_rounds[index]++ * QBNPU_SOFT_MAX_QUEUES + index + 1;
+	file->queues[index] = queue;
+	progress = &file->progress[index];
+	__atomic_store_n(&progress->completed, 0, __ATOMIC_RELEASE);
+	memset(progress, 0, sizeof(*progress));
+	return 0;
+}
+
+int qbnpu_soft_ioctl_queue_create(struct qbnpu_soft_file *file, void *arg)
+{
+	struct drm_qbnpu_queue_create *create = arg;
+	struct qbnpu_soft_queue *queue;
+	uint32_t syncobj;
+	int err;
+
+	if (create->flags & ~DRM_QBNPU_QUEUE_STICKY || create->reserved)
+		return -EINVAL;
+	if (create->priority < QBNPU_SOFT_PRIORITY_MIN || create->priority > 0)
+		return -EACCES;
+	queue = alloc_queue();
+	if (!queue)
+		return -ENOMEM;
+	queue->priority = create->priority;
+	queue->is_sticky = create->flags & DRM_QBNPU_QUEUE_STICKY;
+	(void)pthread_mutex_lock(&file->lock);
+	err = add_queue(file, queue, &syncobj);
+	if (err) {
+		free_queue(queue);
+	} else {
+		create->queue = queue->number;
+		create->progress_index = queue->index;
+		create->progress_offset = 0;
+		create->syncobj = syncobj;
+	}
+	(void)pthread_mutex_unlock(&file->lock);
+	return err;
+}
+
+int qbnpu_soft_ioctl_queue_destroy(struct qbnpu_soft_file *file, void *arg)
+{
+	const struct drm_qbnpu_queue_destroy *destroy = arg;
+	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_queue *queue;
+
+	if (destroy->flags)
+		return -EINVAL;
+	(void)pthread_mutex_lock(&file->lock);
+	queue = qbnpu_soft_queue_get(file, destroy->queue);
+	if (queue) {
+		queue->is_gone = true;
+		atomic_fetch_add(&queue->wake, 1);
+		if (queue->num_sleepers)
+			qbnpu_soft_wakes_add(&wakes, &queue->wake);
+		qbnpu_soft_queue_unref(queue);
+	}
+	(void)pthread_mutex_unlock(&file->lock);
+	qbnpu_soft_wakes_flush(&wakes);
+	return queue ? 0 : -ENOENT;
+}
+
+void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file)
+{
+	for (uint32_t i = 0; i < QBNPU_SOFT_MAX_QUEUES; i++) {
+		if (file->queues[i])
+			qbnpu_soft_queue_unref(file->queues[i]);
+	}
+}
+
+/* ---- WAIT ---- */
+
+static void fill_wait(const struct qbnpu_soft_result *kept,
+		      struct drm_qbnpu_wait *wait)
+{
+	wait->state = DRM_QBNPU_JOB_COMPLETE;
+	wait->status = kept->status;
+	wait->cause = kept->cause;
+	wait->list = kept->list;
+	wait->command = kept->command;
+	wait->item = kept->item;
+	wait->core = kept->core;
+	wait->time_source = kept->time_source;
+	wait->submit_ns = kept->submit_ns;
+	wait->start_ns = kept->start_ns;
+	wait->end_ns = kept->end_ns;
+	wait->busy_ns = kept->busy_ns;
+	wait->user_data = kept->user_data;
+}
+
+static uint32_t get_state(const struct qbnpu_soft_queue *queue, uint64_t number)
+{
+	return atomic_load(&qbnpu_soft_queue_get_result(queue, number)->state);
+}
+
+/* The wait is over, with *err; file lock. */
+static bool is_over(const struct qbnpu_soft_queue *queue, uint64_t number,
+		    bool is_own, int *err)
+{
+	*err = 0;
+	if (queue->is_gone && !is_own)
+		*err = -ENOENT;
+	else if (queue->last - number >= QBNPU_SOFT_NUM_RESULTS)
+		*err = -ENODATA;
+	return *err || get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static bool has_one_cpu(void)
+{
+	static atomic_int num_cpus;
+	cpu_set_t cpus;
+
+	if (!atomic_load_explicit(&num_cpus, memory_order_relaxed)) {
+		CPU_ZERO(&cpus);
+		atomic_store(&num_cpus,
+			     sched_getaffinity(0, sizeof(cpus), &cpus)
+				     ? 2
+				     : CPU_COUNT(&cpus));
+	}
+	return atomic_load_explicit(&num_cpus, memory_order_relaxed) == 1;
+}
+
+/* Looks for SPIN_NS whether the queue's word changes; no lock. */
+static void spin(atomic_uint *word, unsigned int value, int64_t timeout_ns)
+{
+	int64_t end_ns = qbrt_now_ns() + SPIN_NS;
+
+	if (timeout_ns < end_ns)
+		end_ns = timeout_ns;
+	do {
+		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+			if (atomic_load_explicit(word, memory_order_relaxed) !=
+			    value)
+				return;
+			relax();
+		}
+	} while (qbrt_now_ns() < end_ns);
+}
+
+int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
+			  bool is_own, struct drm_qbnpu_wait *wait)
+{
+	bool may_spin = !(wait->flags & DRM_QBNPU_WAIT_BLOCKING) &&
+			wait->timeout_ns > 0 && !has_one_cpu();
+	pthread_mutex_t *lock = &queue->file->lock;
+	int err, sleep_err = 0;
+
+	queue->references++;
+	while (!is_over(queue, number, is_own, &err) && !sleep_err) {
+		unsigned int value = atomic_load(&queue->wake);
+
+		queue->num_sleepers += !may_spin;
+		(void)pthread_mutex_unlock(lock);
+		if (may_spin)
+			spin(&queue->wake, value, wait->timeout_ns);
+		else
+			sleep_err = qbnpu_soft_sleep(&queue->wake, value,
+						     wait->timeout_ns);
+		(void)pthread_mutex_lock(lock);
+		queue->num_sleepers -= !may_spin;
+		may_spin = false;
+	}
+	if (!err && get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE) {
+		fill_wait(qbnpu_soft_queue_get_result(queue, number), wait);
+	} else if (!err) {
+		wait->state = get_state(queue, number);
+		err = sleep_err;
+	}
+	qbnpu_soft_queue_unref(queue);
+	return err;
+}
+
+int qbnpu_soft_ioctl_wait(struct qbnpu_soft_file *file, void *arg)
+{
+	struct drm_qbnpu_wait *wait = arg;
+	struct drm_qbnpu_wait out = *wait;
+	struct qbnpu_soft_queue *queue;
+	int err;
+
+	if (wait->flags & ~DRM_QBNPU_WAIT_BLOCKING)
+		return -EINVAL;
+	(void)pthread_mutex_lock(&file->lock);
+	queue = qbnpu_soft_queue_get(file, wait->queue);
+	if (!queue)
+		err = -ENOENT;
+	else if (!wait->job || wait->job > queue->last)
+		err = -EINVAL;
+	else
+		err = qbnpu_soft_queue_wait(queue, wait->job, false, &out);
+	(void)pthread_mutex_unlock(&file->lock);
+	if (!err)
+		*wait = out;
+	else if (err == -ETIME)
+		wait->state = out.state;
+	return err;
+}
+
+/* ---- CANCEL ---- */
+
+int qbnpu_soft_ioctl_cancel(struct qbnpu_soft_file *file, void *arg)
+{
+	const struct drm_qbnpu_cancel *cancel = arg;
+	struct qbnpu_soft_queue *queue;
+	struct qbnpu_soft_job *job;
+	int err = 0;
+
+	if (cancel->flags)
+		return -EINVAL;
+	(void)pthread_mutex_lock(&file->lock);
+	queue = qbnpu_soft_queue_get(file, cancel->queue);
+	if (!queue) {
+		err = -ENOENT;
+	} else if (!cancel->job) {
+		qbnpu_soft_job_cancel_all(file, queue);
+	} else if (cancel->job > queue->last) {
+		err = -EINVAL;
+	} else {
+		job = queue->head;
+		while (job && job->number < cancel->job)
+			job = job->next;
+		if (job && job->number == cancel->job)
+			qbnpu_soft_job_cancel(job, DRM_QBNPU_CAUSE_CANCELLED);
+	}
+	(void)pthread_mutex_unlock(&file->lock);
+	return err;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+/*
+ * SUBMIT: the fourteen steps of its table (docs/spec/kernel.md, 2.6) in their
+ * order. Steps 4 to 9 are qbnpu_check_bindings of isa/bind.c; the cost is
+ * that of the bindings and syncs, never of the program (K081).
+ */
+#include "soft/soft-submit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "util.h"
+
+/* The bindings as given: between the caller's array and the job's ranges. */
+struct bindings {
+	uint32_t count;
+	const struct drm_qbnpu_submit *submit;
+	struct drm_qbnpu_binding given[QBNPU_MAX_BINDINGS];
+	bool has_bad_tail[QBNPU_MAX_BINDINGS];
+};
+
+/* Step 1. */
+static bool is_struct_valid(const struct drm_qbnpu_submit *submit)
+{
+	if (submit->flags || submit->binding_count > QBNPU_MAX_BINDINGS ||
+	    submit->in_count > QBNPU_SOFT_MAX_SYNCS)
+		return false;
+	if (!qbnpu_soft_is_element_size(submit->binding_size,
+					sizeof(struct drm_qbnpu_binding)) ||
+	    !qbnpu_soft_entry_has_sync_size(submit->in_count,
+					    submit->sync_size))
+		return false;
+	if (submit->wait
+		    ? !qbnpu_soft_is_element_size(submit->wait_size,
+						  sizeof(struct drm_qbnpu_wait))
+		    : submit->wait_size)
+		return false;
+	if (!submit->item_count || submit->item_count > QBNPU_MAX_ITEMS)
+		return false;
+	if (submit->program)
+		return true;
+	return !submit->mode && !submit->core_mask && !submit->binding_count &&
+	       submit->item_count == 1;
+}
+
+static int copy_bindings(struct qbnpu_soft_entry *entry,
+			 const struct drm_qbnpu_submit *submit,
+			 struct bindings *bindings)
+{
+	uint8_t bytes[QBNPU_MAX_BINDINGS * QBNPU_SOFT_MAX_ELEMENT];
+	const size_t known = sizeof(bindings->given[0]);
+	size_t size = submit->binding_size;
+
+	if (qbnpu_soft_copy_from_user(bytes, submit->bindings,
+				      submit->binding_count * size))
+		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, 0,
+					     0, -EFAULT);
+	bindings->count = submit->binding_count;
+	for (uint32_t i = 0; i < bindings->count; i++) {
+		const uint8_t *element = bytes + i * size;
+
+		memcpy(&bindings->given[i], element, known);
+		bindings->has_bad_tail[i] =
+			!qbnpu_soft_is_zero(element + known, size - known);
+	}
+	return 0;
+}
+
+/* A tail that is not zero is noted as a queue, which has to be 0 as well. */
+static int copy_wait(struct qbnpu_soft_entry *entry,
+		     const struct drm_qbnpu_submit *submit)
+{
+	uint8_t bytes[QBNPU_SOFT_MAX_ELEMENT];
+	const size_t known = sizeof(entry->wait);
+
+	entry->wait_address = submit->wait;
+	if (!submit->wait)
+		return 0;
+	if (qbnpu_soft_copy_from_user(bytes, submit->wait, submit->wait_size))
+		return -EFAULT;
+	memcpy(&entry->wait, bytes, known);
+	if (!qbnpu_soft_is_zero(bytes + known, submit->wait_size - known))
+		entry->wait.queue = UINT32_MAX;
+	return 0;
+}
+
+/* Step 2: all copies, then what they must hold. */
+static int copy_arrays(struct qbnpu_soft_entry *entry,
+		       const struct drm_qbnpu_submit *submit,
+		       struct bindings *bindings)
+{
+	int err = copy_bindings(entry, submit, bindings);
+
+	if (!err)
+		err = qbnpu_soft_entry_copy_syncs(entry, submit->in_syncs,
+						  submit->in_count,
+						  submit->sync_size);
+	if (!err)
+		err = copy_wait(entry, submit);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < bindings->count; i++) {
+		if (bindings->given[i].flags || bindings->has_bad_tail[i])
+			return qbnpu_soft_entry_fail(
+				entry, DRM_QBNPU_FAIL_BINDING, i, 0, -EINVAL);
+	}
+	err = qbnpu_soft_entry_check_syncs(entry);
+	if (err)
+		return err;
+	if (entry->wait_address &&
+	    (entry->wait.queue || entry->wait.job ||
+	     entry->wait.flags & ~DRM_QBNPU_WAIT_BLOCKING))
+		return -EINVAL;
+	return 0;
+}
+
+/* Step 3; file lock. */
+static int find_objects(struct qbnpu_soft_entry *entry,
+			const struct drm_qbnpu_submit *submit,
+			const struct bindings *bindings)
+{
+	int err = qbnpu_soft_entry_find_queue(entry, submit->queue);
+
+	if (err)
+		return err;
+	if (submit->program) {
+		entry->program = qbnpu_soft_table_get(&entry->file->programs,
+						      submit->program);
+		if (!entry->program)
+			return -ENOENT;
+		atomic_fetch_add(&entry->program->references, 1);
+	}
+	for (uint32_t i = 0; i < bindings->count; i++) {
+		err = qbnpu_soft_entry_find_buffer(entry,
+						   bindings->given[i].handle,
+						   DRM_QBNPU_FAIL_BINDING, i);
+		if (err)
+			return err;
+	}
+	return qbnpu_soft_entry_find_timelines(entry);
+}
+
+/* Steps 4 to 9. */
+static int check_bindings(struct qbnpu_soft_entry *entry,
+			  const struct drm_qbnpu_submit *submit,
+			  const struct bindings *bindings)
+{
+	struct qbnpu_bound bound[QBNPU_MAX_BINDINGS];
+	struct qbnpu_report report = { 0 };
+	int err;
+
+	for (uint32_t i = 0; i < bindings->count; i++) {
+		const struct drm_qbnpu_binding *given = &bindings->given[i];
+		const struct qbnpu_soft_buffer *buffer = entry->uses[i].buffer;
+
+		bound[i] = (struct qbnpu_bound){
+			.index = given->index,
+			.access = given->access,
+			.rights = QBNPU_RIGHT_READ | QBNPU_RIGHT_WRITE,
+			.align_log2 = buffer->align_log2,
+			.buffer_id = buffer->id,
+			.buffer_size = buffer->memory.size,
+			.offset = given->offset,
+			.length = given->length,
+			.item_stride = given->item_stride,
+		};
+		if (atomic_load(&buffer->num_programs))
+			bound[i].rights |= QBNPU_RIGHT_WEIGHTS;
+	}
+	err = qbnpu_check_bindings(entry->program->facts, bound,
+				   bindings->count, submit->params,
+				   submit->item_count, &report);
+	if (!err)
+		return 0;
+	return qbnpu_soft_entry_fail(entry, report.rule, report.operand,
+				     report.limit, err);
+}
+
+/* An empty job has no parameters. */
+static int check_no_params(struct qbnpu_soft_entry *entry,
+			   const struct drm_qbnpu_submit *submit)
+{
+	for (uint32_t i = 0; i < qbrt_array_size(submit->params); i++) {
+		if (submit->params[i])
+			return qbnpu_soft_entry_fail(
+				entry, DRM_QBNPU_FAIL_PARAM, i, 0, -EINVAL);
+	}
+	return 0;
+}
+
+/* A gang runs whole or not at all. */
+static bool has_whole_gangs(const struct qbnpu_soft_entry *entry, uint64_t mask)
+{
+	if (entry->program->mode == QBNPU_MODE_GLOBAL8)
+		return mask == entry->program->core_mask;
+	if (entry->program->mode != QBNPU_MODE_GLOBAL4)
+		return true;
+	for (unsigned int i = 0; i < QBNPU_MAX_CORES; i += 8) {
+		uint64_t gang = entry->program->core_mask & UINT64_C(0xff) << i;
+
+		if (mask & gang && (mask & gang) != gang)
+			return false;
+	}
+	return true;
+}
+
+/* Step 10. */
+static int check_placement(struct qbnpu_soft_entry *entry,
+			   const struct drm_qbnpu_submit *submit)
+{
+	if (entry->program && submit->mode != entry->program->mode)
+		return -EINVAL;
+	if (entry->program && (!submit->core_mask ||
+			       submit->core_mask & ~entry->program->core_mask ||
+			       !has_whole_gangs(entry, submit->core_mask)))
+		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_CORE_MASK, 0,
+					     entry->program->core_mask,
+					     -EINVAL);
+	return qbnpu_soft_entry_check_deadline(entry);
+}
+
+static void fill_job(struct qbnpu_soft_job *job,
+		     const struct qbnpu_soft_entry *entry)
+{
+	const struct bindings *bindings = entry->arg;
+	const struct drm_qbnpu_submit *submit = bindings->submit;
+	const struct qbnpu_facts *facts;
+
+	if (!job->program)
+		return;
+	facts = job->program->facts;
+	job->npu.type = QBNPU_JOB_RUN;
+	job->npu.item_count = submit->item_count;
+	memcpy(job->npu.params, submit->params, sizeof(job->npu.params));
+	job->npu.core_mask = submit->core_mask;
+	job->npu.executable = job->program->executable;
+	job->num_macs = facts->mac_count * submit->item_count;
+	memset(job->ranges, 0, facts->binding_count * sizeof(*job->ranges));
+	for (uint32_t i = 0; i < bindings->count; i++) {
+		const struct drm_qbnpu_binding *given = &bindings->given[i];
+		uint8_t *base = entry->uses[i].buffer->memory.base;
+
+		job->ranges[given->index] = (struct qbnpu_range){
+			.base = base + given->offset,
+			.length = given->length,
+			.item_stride = given->item_stride,
+		};
+	}
+}
+
+/* Steps 2 to 14. */
+static int submit_job(struct qbnpu_soft_entry *entry,
+		      const struct drm_qbnpu_submit *submit,
+		      struct bindings *bindings)
+{
+	int err = copy_arrays(entry, submit, bindings);
+
+	if (err)
+		return err;
+	(void)pthread_mutex_lock(&entry->file->lock);
+	err = find_objects(entry, submit, bindings);
+	(void)pthread_mutex_unlock(&entry->file->lock);
+	if (err)
+		return err;
+	err = entry->program ? check_bindings(entry, submit, bindings)
+			     : check_no_params(entry, submit);
+	if (!err)
+		err = check_placement(entry, submit);
+	if (err)
+		return err;
+	if (entry->program) {
+		entry->type = QBNPU_SOFT_JOB_RUN;
+		entry->room = entry->program->facts->binding_count;
+	}
+	return qbnpu_soft_entry_submit(entry);
+}
+
+int qbnpu_soft_ioctl_submit(struct qbnpu_soft_file *file, void *arg)
+{
+	struct drm_qbnpu_submit *submit = arg;
+	struct qbnpu_soft_entry entry;
+	struct bindings bindings;
+	int err = -EINVAL;
+
+	memset(&entry, 0, offsetof(struct qbnpu_soft_entry, syncs));
+	entry.wait.state = 0;
+	entry.file = file;
+	entry.item_count = submit->item_count;
+	entry.deadline_ns = submit->deadline_ns;
+	entry.user_data = submit->user_data;
+	entry.fill = fill_job;
+	entry.arg = &bindings;
+	bindings.submit = submit;
+	if (is_struct_valid(submit))
+		err = submit_job(&entry, submit, &bindings);
+	qbnpu_soft_entry_end(&entry);
+	if (!err) {
+		submit->job = entry.number;
+		return 0;
+	}
+	submit->fail_what = entry.fail_what;
+	submit->fail_index = entry.fail_index;
+	submit->fail_limit = entry.fail_limit;
+	return err;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What waits: jobs for points of timelines, threads on futex words, and the
+ * one thread of a file, which ends jobs at their deadlines and frees a file
+ * whose jobs outlived close. Sleepers look at their condition under the file
+ * lock and take the word's value with it, and who changes the condition also
+ * changes the word under that lock, so no wake-up is lost.
+ */
+#include "soft/soft.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util.h"
+
+/* ---- sleeping ---- */
+
+static void wake_all(atomic_uint *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG,
+		      INT32_MAX, NULL, NULL, 0);
+}
+
+void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word)
+{
+	if (wakes->num_words == qbrt_array_size(wakes->words))
+		qbnpu_soft_wakes_flush(wakes);
+	wakes->words[wakes->num_words++] = word;
+}
+
+/* A word may be gone by now: waking at its address then does nothing. */
+void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
+{
+	for (uint32_t i = 0; i < wakes->num_words; i++)
+		wake_all(wakes->words[i]);
+	wakes->num_words = 0;
+}
+
+int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns)
+{
+	struct timespec limit = {
+		.tv_sec = timeout_ns / QBRT_NS_PER_SEC,
+		.tv_nsec = timeout_ns % QBRT_NS_PER_SEC,
+	};
+	long ret;
+
+	if (timeout_ns <= 0)
+		return -ETIME;
+	/* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time */
+	ret = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
+		      value, timeout_ns == INT64_MAX ? NULL : &limit, NULL,
+		      FUTEX_BITSET_MATCH_ANY);
+	if (!ret || errno == EAGAIN)
+		return 0;
+	return errno == ETIMEDOUT ? -ETIME : -EINTR;
+}
+
+/* ---- timelines ---- */
+
+struct qbnpu_soft_timeline *qbnpu_soft_timeline_alloc(void)
+{
+	struct qbnpu_soft_timeline *timeline = calloc(1, sizeof(*timeline));
+
+	if (timeline)
+		timeline->references = 1;
+	return timeline;
+}
+
+void qbnpu_soft_timeline_unref(struct qbnpu_soft_timeline *timeline)
+{
+	if (!--timeline->references)
+		free(timeline);
+}
+
+/* A point that came already counts as good, whatever became of its job. */
+void qbnpu_soft_wait_start(struct qbnpu_soft_wait *wait,
+			   struct qbnpu_soft_timeline *timeline)
+{
+	if (wait->point <= timeline->completed)
+		return;
+	timeline->references++;
+	wait->timeline = timeline;
+	wait->link = &timeline->waits;
+	wait->next = timeline->waits;
+	if (wait->next)
+		wait->next->link = &wait->next;
+	timeline->waits = wait;
+	wait->job->num_pending++;
+}
+
+void qbnpu_soft_wait_stop(struct qbnpu_soft_wait *wait)
+{
+	if (!wait->timeline)
+		return;
+	*wait->link = wait->next;
+	if (wait->next)
+		wait->next->link = wait->link;
+	wait->job->num_pending--;
+	qbnpu_soft_timeline_unref(wait->timeline);
+	wait->timeline = NULL;
+}
+
+int qbnpu_soft_ioctl_syncobj_destroy(struct qbnpu_soft_file *file, void *arg)
+{
+	const struct drm_syncobj_destroy *destroy = arg;
+	struct qbnpu_soft_timeline *timeline;
+
+	if (destroy->pad)
+		return -EINVAL;
+	(void)pthread_mutex_lock(&file->lock);
+	timeline = qbnpu_soft_table_remove(&file->timelines, destroy->handle);
+	if (timeline)
+		qbnpu_soft_timeline_unref(timeline);
+	(void)pthread_mutex_unlock(&file->lock);
+	return timeline ? 0 : -EINVAL;
+}
+
+/* ---- the helper thread ---- */
+
+/* File lock. */
+static struct qbnpu_soft_job *find_late_job(const struct qbnpu_soft_file *file,
+					    int64_t now_ns, int64_t *next_ns)
+{
+	*next_ns = INT64_MAX;
+	for (uint32_t i = 0; i < QBNPU_SOFT_MAX_QUEUES; i++) {
+		struct qbnpu_soft_job *job;
+
+		job = file->queues[i] ? file->queues[i]->head : NULL;
+		for (; job; job = job->next) {
+			if (job->is_complete || job->stop_cause)
+				continue;
+			if (job->npu.deadline_ns <= now_ns)
+				return job;
+			if (job->npu.deadline_ns < *next_ns)
+				*next_ns = job->npu.deadline_ns;
+		}
+	}
+	return NULL;
+}
+
+/* File lock; dropped while a job is cancelled, so it looks again after each. */
+static void end_late_jobs(struct qbnpu_soft_file *file)
+{
+	struct qbnpu_soft_job *job;
+	int64_t next_ns;
+
+	while ((job = find_late_job(file, qbrt_now_ns(), &next_ns)))
+		qbnpu_soft_job_cancel(job, QBNPU_CAUSE_TIME);
+	file->next_deadline_ns = next_ns;
+}
+
+static void *run_helper(void *arg)
+{
+	struct qbnpu_soft_file *file = arg;
+	bool is_orphan;
+
+	(void)pthread_mutex_lock(&file->lock);
+	while (!file->is_helper_stopping ||
+	       (file->is_helper_orphan && file->num_jobs)) {
+		int64_t limit_ns = file->next_deadline_ns;
+		struct timespec limit = {
+			.tv_sec = limit_ns / QBRT_NS_PER_SEC,
+			.tv_nsec = limit_ns % QBRT_NS_PER_SEC,
+		};
+
+		if (limit_ns == INT64_MAX)
+			(void)pthread_cond_wait(&file->helper_wake,
+						&file->lock);
+		else if (limit_ns > qbrt_now_ns())
+			(void)pthread_cond_timedwait(&file->helper_wake,
+						     &file->lock, &limit);
+		else
+			end_late_jobs(file);
+	}
+	is_orphan = file->is_helper_orphan;
+	(void)pthread_mutex_unlock(&file->lock);
+	if (is_orphan)
+		qbnpu_soft_file_free(file);
+	return NULL;
+}
+
+int qbnpu_soft_helper_start(struct qbnpu_soft_file *file)
+{
+	sigset_t all, old;
+	int err;
+
+	if (file->has_helper)
+		return 0;
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&file->helper, NULL, run_helper, file);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -ENOMEM;
+	(void)pthread_setname_np(file->helper, "qbrt-soft");
+	file->has_helper = true;
+	return 0;
+}
+
+void qbnpu_soft_helper_note_deadline(struct qbnpu_soft_file *file,
+				     int64_t deadline_ns)
+{
+	if (deadline_ns >= file->next_deadline_ns)
+		return;
+	file->next_deadline_ns = deadline_ns;
+	(void)pthread_cond_signal(&file->helper_wake);
+}
+
+bool qbnpu_soft_helper_stop(struct qbnpu_soft_file *file)
+{
+	bool has_helper, is_idle;
+
+	(void)pthread_mutex_lock(&file->lock);
+	is_idle = !file->num_jobs;
+	has_helper = file->has_helper;
+	file->is_helper_stopping = true;
+	file->is_helper_orphan = !is_idle;
+	(void)pthread_cond_signal(&file->helper_wake);
+	/* a job that goes on was queued, and its queueing started the thread */
+	if (!is_idle)
+		(void)pthread_detach(file->helper);
+	(void)pthread_mutex_unlock(&file->lock);
+	if (is_idle && has_helper)
+		(void)pthread_join(file->helper, NULL);
+	return is_idle;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The software driver: answers the requests of uapi/qbnpu_drm.h in this
+ * process, with device/ as the hardware below. Private to soft/; tests use the
+ * last section.
+ *
+ * Locks, in order: registry (open, close, mappings), file (handles, queues,
+ * jobs, timelines), device (events, its tie to the device model), the device
+ * model's own. A core's thread enters through a job's done() holding none.
+ * User memory is never touched under a lock.
+ */
+#ifndef QBNPU_SOFT_H
+#define QBNPU_SOFT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/npu.h"
+#include "kmd.h"
+#include "uapi/qbnpu_drm.h"
+
+/* rejected_by_rule of device/npu.h */
+#define QBNPU_SOFT_NUM_RULES 64u
+
+#define QBNPU_SOFT_MAX_BUFFERS 65536u
+#define QBNPU_SOFT_MAX_PROGRAMS 1024u
+#define QBNPU_SOFT_MAX_PROGRAM_BYTES (UINT64_C(256) << 20)
+#define QBNPU_SOFT_MAX_QUEUES 256u
+#define QBNPU_SOFT_MAX_JOBS 256u
+#define QBNPU_SOFT_MAX_SYNCS 64u
+#define QBNPU_SOFT_MAX_SYNCOBJS 65536u
+#define QBNPU_SOFT_MAX_ELEMENT 256u
+#define QBNPU_SOFT_MAX_BO_SIZE (UINT64_C(1) << 34)
+#define QBNPU_SOFT_NUM_RESULTS 1024u
+#define QBNPU_SOFT_NUM_EVENTS 256u
+#define QBNPU_SOFT_NUM_REGIONS 2u
+#define QBNPU_SOFT_PROGRESS_SIZE 16384u
+#define QBNPU_SOFT_HUGE_SIZE (UINT64_C(1) << 21)
+#define QBNPU_SOFT_DEFAULT_JOB_NS INT64_C(10000000000)
+#define QBNPU_SOFT_MAX_JOB_NS INT64_C(600000000000)
+#define QBNPU_SOFT_PRIORITY_MIN (-2)
+
+/* ---- soft.c: the registry, devices and files ---- */
+
+struct qbnpu_soft_buffer;
+struct qbnpu_soft_job;
+struct qbnpu_soft_wait;
+
+/* Values by handle: small numbers from 1, the lowest free one first. */
+struct qbnpu_soft_table {
+	void **items; /* items[handle - 1] */
+	uint32_t capacity;
+	uint32_t num_items;
+	uint32_t first_free; /* no free slot below this index */
+};
+
+int qbnpu_soft_table_add(struct qbnpu_soft_table *table, uint32_t max_items,
+			 void *item, uint32_t *handle);
+void *qbnpu_soft_table_remove(struct qbnpu_soft_table *table, uint32_t handle);
+
+static inline void *qbnpu_soft_table_get(const struct qbnpu_soft_table *table,
+					 uint32_t handle)
+{
+	if (!handle || handle > table->capacity)
+		return NULL;
+	return table->items[handle - 1];
+}
+
+/* What one file did, for COUNTERS with CLIENT. File lock. */
+struct qbnpu_soft_counters {
+	uint64_t submitted, completed, failed, cancelled, timeouts;
+	uint64_t programs_loaded, programs_rejected,
+		rejected_by_rule[QBNPU_SOFT_NUM_RULES];
+	uint64_t copy_bytes, macs, busy_ns, wait_ns;
+};
+
+/* An event, and the file whose job it was about, 0 none. */
+struct qbnpu_soft_event {
+	struct drm_qbnpu_query_event event;
+	uint64_t file_id;
+};
+
+/* What became of all jobs of a device, also of those that it never saw. */
+struct qbnpu_soft_fates {
+	atomic_uint_fast64_t submitted, completed, failed, cancelled, timeouts;
+};
+
+/* One device number. Alive while a file or a buffer refers to it. */
+struct qbnpu_soft_device {
+	atomic_uint references;
+	int number;
+	uint32_t num_files;             /* registry lock; 0: npu is closed */
+	struct qbnpu_soft_device *next; /* registry lock */
+	const struct qbnpu_npu_facts *facts;
+	bool has_huge_pages; /* CONTIGUOUS can be had (constant) */
+	atomic_uint_fast64_t last_buffer_id;
+	struct qbnpu_soft_fates fates;
+	pthread_mutex_t lock;
+	pthread_cond_t has_event;
+	struct qbnpu_npu *npu; /* for giving memory back: device lock */
+	uint64_t last_event;   /* device lock, like the ring */
+	struct qbnpu_soft_event events[QBNPU_SOFT_NUM_EVENTS];
+};
+
+struct qbnpu_soft_file {
+	struct qbnpu_soft_device *device;
+	struct qbnpu_npu *npu; /* the device's, alive as long as this file */
+	uint64_t id;           /* of events, process wide */
+	struct drm_qbnpu_progress *progress; /* the writable mapping */
+	int progress_fd;
+
+	pthread_mutex_t lock; /* all that follows */
+	struct qbnpu_soft_table buffers;
+	struct qbnpu_soft_table programs;
+	struct qbnpu_soft_table timelines;
+	struct qbnpu_soft_queue *queues[QBNPU_SOFT_MAX_QUEUES];
+	uint32_t queue_rounds[QBNPU_SOFT_MAX_QUEUES];
+	uint64_t used[QBNPU_SOFT_NUM_REGIONS];
+	uint64_t num_buffers[QBNPU_SOFT_NUM_REGIONS];
+	uint64_t program_bytes;
+	uint64_t last_event_read; /* device lock */
+	struct qbnpu_soft_counters counters;
+	uint32_t num_jobs; /* in the lists of its queues */
+	bool is_closing;
+	pthread_cond_t is_idle; /* num_jobs became 0 while closing */
+	/* the thread of soft-sync.c */
+	pthread_t helper;
+	bool has_helper;
+	bool is_helper_stopping;
+	bool is_helper_orphan; /* close gave up waiting: it frees the file */
+	pthread_cond_t helper_wake;
+	int64_t next_deadline_ns;
+};
+
+/* Process-wide account of SYSTEM memory; memory it may hold. */
+atomic_uint_fast64_t *qbnpu_soft_get_system_used(void);
+
+/* Mappings handed to the caller, kept until munmap whatever is closed. */
+int qbnpu_soft_mapping_add(void *address, size_t length,
+			   struct qbnpu_soft_buffer *buffer);
+
+void qbnpu_soft_device_unref(struct qbnpu_soft_device *device);
+
+/* The end of a closed file without jobs; the caller is its last user. */
+void qbnpu_soft_file_free(struct qbnpu_soft_file *file);
+
+/* ---- soft-user.c: memory of the caller ---- */
+
+/* 0 or -EFAULT; never a signal. No system call on the caller's own stack. */
+int qbnpu_soft_copy_from_user(void *dst, uint64_t src, size_t size);
+int qbnpu_soft_copy_to_user(uint64_t dst, const void *src, size_t size);
+
+/* An element size of K005: at least min, a multiple of 8, at most 256. */
+bool qbnpu_soft_is_element_size(uint32_t size, size_t min);
+bool qbnpu_soft_is_zero(const void *bytes, size_t size);
+
+/* ---- soft-bo.c, soft-bo-memory.c: buffers ---- */
+
+/* Memory that a device reaches: whole pages, zeroed, locked. */
+struct qbnpu_soft_memory {
+	void *base;
+	uint64_t size;
+	int fd; /* sealed memfd */
+	uint32_t contiguity;
+	uint32_t segments;
+};
+
+/*
+ * Of 2 MiB pages, or locked; rounded up to whole pages. alignment: power of
+ * two, a page at least. -ENOMEM; *limit: how much may still be locked.
+ */
+int qbnpu_soft_memory_alloc_huge(uint64_t size, uint64_t alignment,
+				 struct qbnpu_soft_memory *memory);
+int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
+				   struct qbnpu_soft_memory *memory,
+				   uint64_t *limit);
+void qbnpu_soft_memory_free(struct qbnpu_soft_memory *memory);
+
+uint64_t qbnpu_soft_get_page_size(void);
+/* 2 MiB pages that the machine has, and how many of them are free. */
+void qbnpu_soft_query_huge_pages(uint64_t *num_pages, uint64_t *num_free);
+/* Half of the machine's memory: the limit of SYSTEM. */
+uint64_t qbnpu_soft_get_system_limit(void);
+
+struct qbnpu_soft_buffer {
+	atomic_uint references; /* handles, jobs, programs, mappings */
+	struct qbnpu_soft_device *device;
+	uint64_t id;
+	uint32_t flags; /* as created */
+	uint32_t region;
+	uint32_t align_log2; /* of base, up to 21 */
+	struct qbnpu_soft_memory memory;
+	atomic_uint num_jobs;     /* not complete, that use it */
+	atomic_uint num_programs; /* that hold it as weights */
+};
+
+/* A handle of a file. File lock. */
+struct qbnpu_soft_bo {
+	struct qbnpu_soft_buffer *buffer;
+	uint32_t handle;
+	uint32_t num_reads;  /* open brackets */
+	uint32_t num_writes; /* open brackets that write */
+};
+
+void qbnpu_soft_buffer_unref(struct qbnpu_soft_buffer *buffer);
+void qbnpu_soft_bo_close_all(struct qbnpu_soft_file *file);
+
+/* File lock held. */
+static inline struct qbnpu_soft_bo *
+qbnpu_soft_bo_get(const struct qbnpu_soft_file *file, uint32_t handle)
+{
+	return qbnpu_soft_table_get(&file->buffers, handle);
+}
+
+int qbnpu_soft_bo_mmap(struct qbnpu_soft_file *file, uint64_t offset,
+		       size_t length, int prot, void **address);
+
+/* ---- soft-program.c ---- */
+
+struct qbnpu_soft_program {
+	atomic_uint references; /* its handle, jobs */
+	struct qbnpu_soft_file *file;
+	struct qbnpu_executable *executable;
+	const struct qbnpu_facts *facts;
+	struct qbnpu_soft_buffer *weights; /* NULL: none */
+	uint64_t core_mask;
+	uint64_t program_size;
+	uint64_t device_size;
+	uint32_t mode;
+};
+
+void qbnpu_soft_program_unref(struct qbnpu_soft_program *program);
+
+/* ---- soft-sync.c: timelines, sleeping, the helper thread ---- */
+
+/*
+ * A 64-bit point that only grows. Refers to by its handle, its queue, and jobs
+ * that wait. File lock.
+ */
+struct qbnpu_soft_timeline {
+	uint32_t references;
+	uint64_t completed;
+	uint64_t submitted; /* points up to here will come */
+	struct qbnpu_soft_wait *waits;
+};
+
+/* A job that waits for a point. File lock. */
+struct qbnpu_soft_wait {
+	struct qbnpu_soft_job *job;
+	struct qbnpu_soft_timeline *timeline; /* NULL: no longer waits */
+	struct qbnpu_soft_wait *next;
+	struct qbnpu_soft_wait **link;
+	uint64_t point;
+	uint32_t flags;
+};
+
+/* Futex words of waiters that a locked section woke; done after unlocking. */
+struct qbnpu_soft_wakes {
+	uint32_t num_words;
+	atomic_uint *words[15];
+};
+
+void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word);
+void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes);
+
+/* Sleeps while *word is value. 0: look again; -ETIME; -EINTR. */
+int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns);
+
+struct qbnpu_soft_timeline *qbnpu_soft_timeline_alloc(void);
+void qbnpu_soft_timeline_unref(struct qbnpu_soft_timeline *timeline);
+void qbnpu_soft_wait_start(struct qbnpu_soft_wait *wait,
+			   struct qbnpu_soft_timeline *timeline);
+void qbnpu_soft_wait_stop(struct qbnpu_soft_wait *wait);
+
+/* Starts the file's thread, once. 0 or -ENOMEM. File lock. */
+int qbnpu_soft_helper_start(struct qbnpu_soft_file *file);
+/* A job must be complete by then. File lock. */
+void qbnpu_soft_helper_note_deadline(struct qbnpu_soft_file *file,
+				     int64_t deadline_ns);
+/*
+ * When the file closes; file lock not held. true: no job is left and the thread
+ * has ended. false: jobs go on, and the thread will free the file.
+ */
+bool qbnpu_soft_helper_stop(struct qbnpu_soft_file *file);
+
+/* ---- soft-queue.c, soft-queue-run.c: queues and jobs ---- */
+
+enum qbnpu_soft_job_type {
+	QBNPU_SOFT_JOB_EMPTY = 0,
+	QBNPU_SOFT_JOB_RUN = 1,
+	QBNPU_SOFT_JOB_COPY = 2,
+};
+
+/* One of the last 1,024 jobs of a queue, by number. */
+struct qbnpu_soft_result {
+	atomic_uint state; /* enum drm_qbnpu_job_state; may be read unlocked */
+	int32_t status;
+	uint32_t cause, list, command, item, core;
+	uint32_t time_source;
+	int64_t submit_ns, start_ns, end_ns;
+	uint64_t busy_ns;
+	uint64_t user_data;
+};
+
+/*
+ * A job from SUBMIT on until its number is below the queue's completed point;
+ * then the record goes to its queue's pool. File lock.
+ */
+struct qbnpu_soft_job {
+	struct qbnpu_job npu;
+	struct qbnpu_soft_queue *queue;
+	struct qbnpu_soft_job *next; /* in the queue, or in the pool */
+	enum qbnpu_soft_job_type type;
+	uint32_t references; /* the queue's, and who cancels it */
+	uint64_t number;
+	struct qbnpu_soft_program *program;
+	struct qbnpu_copy_shape copy;
+	uint64_t copy_size, num_macs; /* for the counters */
+	bool is_on_device;
+	bool is_complete;
+	uint32_t stop_cause;  /* why it was told to stop, 0: it was not */
+	bool has_bad_fence;   /* a job that it waited for did not succeed */
+	uint32_t num_pending; /* waits whose point did not come */
+	uint32_t num_waits, num_buffers;
+	uint32_t max_waits, max_buffers; /* room in the arrays */
+	struct qbnpu_soft_wait *waits;
+	struct qbnpu_soft_buffer **buffers;
+	struct qbnpu_range *ranges; /* one per binding of the program */
+};
+
+/* File lock, but for wake. */
+struct qbnpu_soft_queue {
+	struct qbnpu_soft_file *file;
+	uint32_t references; /* its number, jobs, waiters */
+	uint32_t number;
+	uint32_t index; /* in the progress page */
+	int32_t priority;
+	bool is_sticky;
+	bool is_failed;    /* STICKY, and a job did not succeed */
+	bool is_gone;      /* QUEUE_DESTROY */
+	bool is_listed;    /* in qbnpu_soft_queue_advance's worklist */
+	uint32_t num_jobs; /* in the list */
+	uint32_t num_sleepers;
+	atomic_uint wake; /* futex: counts completions */
+	uint64_t last;    /* number of the newest job */
+	struct qbnpu_soft_job *head, **tail;
+	struct qbnpu_soft_job *pool;
+	struct qbnpu_soft_queue *next_listed;
+	struct qbnpu_soft_timeline *timeline;
+	struct qbnpu_soft_result *results;
+};
+
+/* The live queue of this number, or NULL. File lock. */
+static inline struct qbnpu_soft_queue *
+qbnpu_soft_queue_get(const struct qbnpu_soft_file *file, uint32_t number)
+{
+	struct qbnpu_soft_queue *queue;
+
+	queue = file->queues[(number - 1) % QBNPU_SOFT_MAX_QUEUES];
+	return queue && queue->number == number && !queue->is_gone ? queue
+								   : NULL;
+}
+
+static inline struct qbnpu_soft_result *
+qbnpu_soft_queue_get_result(const struct qbnpu_soft_queue *queue,
+			    uint64_t number)
+{
+	return &queue->results[number % QBNPU_SOFT_NUM_RESULTS];
+}
+
+/* File lock for all of these. */
+void qbnpu_soft_queue_unref(struct qbnpu_soft_queue *queue);
+void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file);
+
+/*
+ * Waits as WAIT does for a job that was submitted; drops the lock meanwhile.
+ * is_own: inside SUBMIT, where the queue's end does not end the wait. Fills in
+ * wait's output fields; when it fails with -ETIME or -EINTR state alone. 0,
+ * -ETIME, -EINTR, -ENOENT, -ENODATA.
+ */
+int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
+			  bool is_own, struct drm_qbnpu_wait *wait);
+
+/* A record with room; its counts and references are 0. */
+struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
+					    uint32_t num_buffers,
+					    uint32_t num_waits);
+/* Drops what the record refers to, and puts it into the pool. */
+void qbnpu_soft_job_unref(struct qbnpu_soft_job *job);
+/* Gives the job its number and its place; does not start it. */
+void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data);
+/* Ends a job that is not on the device; advance makes it known. */
+void qbnpu_soft_job_end(struct qbnpu_soft_job *job, int32_t status,
+			uint32_t cause, struct qbnpu_soft_wakes *wakes);
+/* Starts and ends what can be, from this queue on. */
+void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
+			      struct qbnpu_soft_wakes *wakes);
+/* Of a job that was told to stop for this cause (K114). */
+static inline int32_t qbnpu_soft_get_stop_status(uint32_t cause)
+{
+	return cause == DRM_QBNPU_CAUSE_TIME ? -ETIMEDOUT : -ECANCELED;
+}
+/* What its device calls when it ended; no lock held. */
+void qbnpu_soft_job_done(struct qbnpu_job *npu);
+/* The job is on the device from here on. */
+void qbnpu_soft_job_set_running(struct qbnpu_soft_job *job);
+
+/*
+ * Ends job with cause, wherever it is. Drops the lock while the device is
+ * told, so whatever the caller knows of the file may have changed; job itself
+ * is not touched afterwards.
+ */
+void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause);
+/* The same for every job of the file; for those of one queue if it is given. */
+void qbnpu_soft_job_cancel_all(struct qbnpu_soft_file *file,
+			       struct qbnpu_soft_queue *queue);
+
+/* ---- soft-query.c ---- */
+
+void qbnpu_soft_event_add(struct qbnpu_soft_device *device, uint64_t file_id,
+			  const struct drm_qbnpu_query_event *event);
+int qbnpu_soft_event_poll(struct qbnpu_soft_file *file, int64_t deadline_ns);
+
+/* ---- the requests: one function each, named by it ---- */
+
+/*
+ * arg: a copy of the caller's struct, given back to the caller whatever is
+ * returned. So a request that fails writes only the fields that the uAPI names
+ * for its failure.
+ */
+typedef int qbnpu_soft_request(struct qbnpu_soft_file *file, void *arg);
+
+qbnpu_soft_request qbnpu_soft_ioctl_query;
+qbnpu_soft_request qbnpu_soft_ioctl_bo_create;
+qbnpu_soft_request qbnpu_soft_ioctl_bo_info;
+qbnpu_soft_request qbnpu_soft_ioctl_bo_sync;
+qbnpu_soft_request qbnpu_soft_ioctl_program_create;
+qbnpu_soft_request qbnpu_soft_ioctl_program_destroy;
+qbnpu_soft_request qbnpu_soft_ioctl_queue_create;
+qbnpu_soft_request qbnpu_soft_ioctl_queue_destroy;
+qbnpu_soft_request qbnpu_soft_ioctl_submit;
+qbnpu_soft_request qbnpu_soft_ioctl_copy;
+qbnpu_soft_request qbnpu_soft_ioctl_wait;
+qbnpu_soft_request qbnpu_soft_ioctl_cancel;
+qbnpu_soft_request qbnpu_soft_ioctl_version;
+qbnpu_soft_request qbnpu_soft_ioctl_gem_close;
+qbnpu_soft_request qbnpu_soft_ioctl_get_cap;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_destroy;
+
+/* ---- tests ---- */
+
+/* The device model behind an open soft:<number>, or NULL. */
+struct qbnpu_npu *qbnpu_soft_npu(int number);
+
+/*
+ * The nth request (from 1) of this number from now on, in any file, answers
+ * -err and does nothing. nth 0: no request does.
+ */
+void qbnpu_soft_fail(unsigned long request, unsigned int nth, int err);
+
+#endif
