@@ -1,0 +1,1053 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qbruntime: the C API of an open NPU runtime.
+ *
+ * An accelerator is an open device. It allocates pinned memory that the host
+ * and the NPU share, and runs models on it without a copy. Handles are opaque
+ * and keep what they need alive: any closing order is safe.
+ *
+ * Every function that can fail returns enum qbrt_status, 0 is QBRT_OK; after a
+ * failure qbrt_error_detail() gives this thread's sentence, outputs are
+ * untouched and nothing has happened. get_ functions never fail; of NULL they
+ * answer 0, NULL, false or an empty struct. A NULL handle or required output
+ * is QBRT_INVALID_ARGUMENT. Sizes are bytes, times nanoseconds.
+ *
+ * "Threads:" any (concurrent calls on one object are fine), one per object
+ * (the caller serialises per object), last use (nobody else may be inside).
+ */
+#ifndef QBRT_H
+#define QBRT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define QBRT_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define QBRT_MUST_CHECK
+#endif
+
+/*
+ * Status codes. 1 to 65 carry the names and numbers of the vendor's runtime,
+ * 31 is unused; ours start at 1000. Frozen: numbers are never reused, new ones
+ * only added. qbrt_status_name gives the name, qbrt_error_detail the sentence.
+ */
+enum qbrt_status {
+	QBRT_OK = 0,
+	QBRT_DRIVER_NOT_INITIALIZED = 1,
+	QBRT_MODEL_NO_TARGET_CORES = 2,
+	QBRT_MODEL_FAILED_TO_LOAD_MXQ = 3,
+	QBRT_MODEL_FAILED_TO_OPEN_SCALE_FILE = 4,
+	QBRT_MODEL_INVALID_SCALE_VALUE = 5,
+	QBRT_MODEL_FAILED_TO_OPEN_OUTPUT_SCALE = 6,
+	QBRT_MODEL_INVALID_OUTPUT_SCALE_VALUE = 7,
+	QBRT_MODEL_FAILED_TO_OPEN_SECTION_BINARY = 8,
+	QBRT_MODEL_NOT_LAUNCHED = 9,
+	QBRT_MODEL_NOT_ALIVE = 10,
+	QBRT_ACC_CORE_ALREADY_IN_USE = 11,
+	QBRT_ACC_NO_SUCH_MODEL = 12,
+	QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY = 13,
+	QBRT_DRIVER_WRITE_MEMORY_BUFFER = 14,
+	QBRT_DRIVER_READ_MEMORY_BUFFER = 15,
+	QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH = 16,
+	QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE = 17,
+	QBRT_NOT_IMPLEMENTED = 18,
+	QBRT_MODEL_FAILED_TO_OPEN_MODEL_DESC_FILE = 19,
+	QBRT_MODEL_BROKEN_MXQ = 20,
+	QBRT_MODEL_SHAPE_MISMATCHED = 21,
+	QBRT_MODEL_DTYPE_MISMATCHED = 22,
+	QBRT_INTERNAL_ERROR = 23,
+	QBRT_DRIVER_CLAIM_CORES = 24,
+	QBRT_DRIVER_UNCLAIM_CORES = 25,
+	QBRT_MODEL_IS_PACKED = 26,
+	QBRT_MODEL_IS_NOT_PACKED = 27,
+	QBRT_ACC_TASK_QUEUE_NOT_FOUND = 28,
+	QBRT_MEMORY_POOL_BUF_NOT_FOUND = 29,
+	QBRT_MEMORY_POOL_ALLOCATOR_NOT_SET = 30,
+	QBRT_MODEL_FAILED_TO_ALLOC_MEMORY = 32,
+	QBRT_DRIVER_POST_INFER = 33,
+	QBRT_DRIVER_WAIT_DONE = 34,
+	QBRT_DRIVER_WAIT_DONE_TIMEOUT = 35,
+	QBRT_MODEL_PREDICT_ERROR = 36,
+	QBRT_MODEL_FAILED_TO_SAVE_TENSOR = 37,
+	QBRT_MODEL_UNEXPECTED_MEMORY_FORMAT = 38,
+	QBRT_BAD_ALLOC = 39,
+	QBRT_MODEL_TASK_QUEUE_CLOSED = 40,
+	QBRT_MODEL_TASK_QUEUE_TIMEOUT = 41,
+	QBRT_ACC_NPU_TIMEOUT = 42,
+	QBRT_ACC_NO_I_MEM_INIT_FOUND = 43,
+	QBRT_DRIVER_ALLOCATE_MODEL_MEMORY = 44,
+	QBRT_DRIVER_BUILD_CMA_IO_REQ = 45,
+	QBRT_DRIVER_FREE_MODEL_MEMORY = 46,
+	QBRT_DRIVER_WRONG_BASE_ADDRESS = 47,
+	QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE = 48,
+	QBRT_DRIVER_LOCK_CORE = 49,
+	QBRT_DRIVER_UNLOCK_CORE = 50,
+	QBRT_MODEL_INVALID_NPU_DTYPE = 51,
+	QBRT_MODEL_INVALID_RMEM_TYPE = 52,
+	QBRT_MODEL_CACHE_OVERFLOW = 53,
+	QBRT_MODEL_NO_CACHE = 54,
+	QBRT_MODEL_ASYNC_PIPELINE_CHECK_FAILED = 55,
+	QBRT_MODEL_ASYNC_PIPELINE_NOT_ALIVE = 56,
+	QBRT_MODEL_ASYNC_PIPELINE_TIMEOUT = 57,
+	QBRT_FUTURE_NOT_VALID = 58,
+	QBRT_MODEL_INVALID_SUPPLEMENTARY = 59,
+	QBRT_MODEL_NUM_CACHE_MISMATCHED = 60,
+	QBRT_MODEL_FAILED_TO_FIND_DIRECTORY = 61,
+	QBRT_MODEL_FAILED_TO_OPEN_CACHE_FILE = 62,
+	QBRT_MODEL_BUFFER_SIZE_MISMATCHED = 63,
+	QBRT_MODEL_INVALID_VARIANT_IDX = 64,
+	QBRT_MODEL_ALREADY_LAUNCHED = 65,
+	QBRT_INVALID_ARGUMENT = 1000,
+	QBRT_ACC_DEVICE_NOT_FOUND = 1001,
+	QBRT_ACC_AMBIGUOUS_DEVICE_NAME = 1002,
+	QBRT_ACC_PERMISSION_DENIED = 1003,
+	QBRT_ACC_DEVICE_LOST = 1004,
+	QBRT_ACC_VERSION_MISMATCH = 1005,
+	QBRT_ACC_DRIVER_PROTOCOL = 1006,
+	QBRT_PINNED_MEMORY_NOT_AVAILABLE = 1010,
+	QBRT_PINNED_MEMORY_OUT_OF_BOUNDS = 1011,
+	QBRT_PINNED_MEMORY_NOT_CONTIGUOUS = 1012,
+	QBRT_PINNED_MEMORY_IN_USE = 1013,
+	QBRT_PINNED_MEMORY_WRONG_ACCELERATOR = 1014,
+	QBRT_PINNED_MEMORY_ALIASED = 1015,
+	QBRT_PINNED_MEMORY_READ_ONLY = 1016,
+	QBRT_MODEL_INPUT_COUNT_MISMATCHED = 1030,
+	QBRT_MODEL_OUTPUT_COUNT_MISMATCHED = 1031,
+	QBRT_NPU_DATA_WRONG_RESIDENCY = 1051,
+	QBRT_CANCELLED = 1060,
+	QBRT_TIMED_OUT = 1061,
+	QBRT_WOULD_BLOCK = 1062,
+	QBRT_INTERRUPTED = 1063,
+	QBRT_FORKED_PROCESS = 1065,
+	QBRT_NOT_FOUND = 1067,
+	QBRT_STREAM_FAILED = 1100,
+	QBRT_STREAM_GONE = 1101,
+	QBRT_STREAM_CAPTURING = 1102,
+	QBRT_EVENT_NOT_RECORDED = 1110,
+	QBRT_EVENT_NO_TIMING = 1111,
+	QBRT_EVENT_NOT_READY = 1112,
+	QBRT_EVENT_PEER_GONE = 1113,
+	QBRT_BRIDGE_DEVICE_MISMATCH = 1120,
+	QBRT_BRIDGE_NO_DRIVER = 1121,
+	QBRT_TENSOR_REFUSED = 1200,
+	QBRT_TENSOR_READ_ONLY = 1201,
+	QBRT_TENSOR_INVALID = 1202,
+	QBRT_MODEL_FORMAT_TOO_NEW = 1300,
+	QBRT_MODEL_PROGRAM_REJECTED = 1301,
+	QBRT_MODEL_STATE_INVALID = 1305
+};
+
+/* Element types; the numbers are also those of model files. */
+enum qbrt_dtype {
+	QBRT_DTYPE_FLOAT32 = 0,
+	QBRT_DTYPE_UINT8 = 1,
+	QBRT_DTYPE_INT8 = 2,
+	QBRT_DTYPE_FLOAT16 = 3,
+	QBRT_DTYPE_INT16 = 4,
+	QBRT_DTYPE_UINT16 = 5,
+	QBRT_DTYPE_INT32 = 6,
+	QBRT_DTYPE_UINT32 = 7,
+	QBRT_DTYPE_INT64 = 8,
+	QBRT_DTYPE_UINT64 = 9,
+	QBRT_DTYPE_FLOAT64 = 10,
+	QBRT_DTYPE_BOOL = 11,
+	QBRT_DTYPE_BFLOAT16 = 12,
+	QBRT_DTYPE_ERROR = 0xF
+};
+
+/* Clusters of cores; with enum qbrt_core in struct qbrt_core_id. */
+enum qbrt_cluster {
+	QBRT_CLUSTER_0 = 0x10000,
+	QBRT_CLUSTER_1 = 0x20000,
+	QBRT_CLUSTER_ERROR = 0x7FFF0000
+};
+
+/* Cores of a cluster: local ones from 0 on, the global one beside them. */
+enum qbrt_core {
+	QBRT_CORE_0 = 1,
+	QBRT_CORE_1 = 2,
+	QBRT_CORE_2 = 3,
+	QBRT_CORE_3 = 4,
+	QBRT_CORE_ALL = 0xFFFC, /* deprecated */
+	QBRT_CORE_GLOBAL = 0xFFFE,
+	QBRT_CORE_ERROR = 0xFFFF
+};
+
+/*
+ * How an inference uses cores. Single: one core. Multi: a batch spread over a
+ * cluster's cores. Global4, Global8: all cores of one or two clusters reserved
+ * for one inference. Auto: the one mode that the model file has.
+ */
+enum qbrt_core_mode {
+	QBRT_CORE_MODE_SINGLE = 0,
+	QBRT_CORE_MODE_MULTI = 1,
+	QBRT_CORE_MODE_GLOBAL = 2, /* deprecated */
+	QBRT_CORE_MODE_GLOBAL4 = 3,
+	QBRT_CORE_MODE_GLOBAL8 = 4,
+	QBRT_CORE_MODE_AUTO = 5,
+	QBRT_CORE_MODE_ERROR = 0xF
+};
+
+/* Levels of log lines; a level shows what is at or above it, Off nothing. */
+enum qbrt_log_level {
+	QBRT_LOG_LEVEL_DEBUG = 1,
+	QBRT_LOG_LEVEL_INFO = 2,
+	QBRT_LOG_LEVEL_WARN = 3,
+	QBRT_LOG_LEVEL_ERR = 4,
+	QBRT_LOG_LEVEL_FATAL = 5,
+	QBRT_LOG_LEVEL_OFF = 6
+};
+
+/* What answers: a software device always says so. */
+enum qbrt_device_kind {
+	QBRT_DEVICE_KIND_NONE = 0, /* of NULL */
+	QBRT_DEVICE_KIND_HARDWARE = 1,
+	QBRT_DEVICE_KIND_SOFTWARE = 2
+};
+
+/*
+ * Physical contiguity of a buffer: locked but not proven contiguous, one huge
+ * page or run of them (contiguous by construction), guaranteed by the driver.
+ */
+enum qbrt_contiguity {
+	QBRT_CONTIGUITY_NONE = 0,
+	QBRT_CONTIGUITY_LOCKED = 1,
+	QBRT_CONTIGUITY_HUGEPAGE = 2,
+	QBRT_CONTIGUITY_DRIVER = 3
+};
+
+/* Flags of struct qbrt_pinned_options and of struct qbrt_infer_options. */
+#define QBRT_PINNED_REQUIRE_CONTIGUOUS 0x1u /* else refused */
+#define QBRT_INFER_BLOCKING 0x1u /* sleep at once instead of spinning first */
+#define QBRT_INFER_TRY 0x2u      /* submit only */
+#define QBRT_INFER_HWC 0x4u      /* plain forms: the layout is fixed */
+#define QBRT_INFER_CHW 0x8u
+#define QBRT_INFER_TO_FLOAT 0x10u /* plain forms: int8 in, float32 out */
+
+/* Handles: opaque, made and freed by the functions of their sections. */
+struct qbrt_device_info;
+struct qbrt_accelerator;
+struct qbrt_pinned_memory;
+struct qbrt_model_config;
+struct qbrt_model;
+struct qbrt_stream;
+
+/*
+ * Value types. Frozen for good: qbrt_core_id, qbrt_slice, qbrt_array,
+ * qbrt_batch_item. The others begin with size, which the caller sets to
+ * sizeof: of options, a shorter struct is filled up with defaults and unknown
+ * bytes must be 0; of answers, that many bytes are written. Fields called
+ * reserved are 0.
+ */
+
+/* One core. */
+struct qbrt_core_id {
+	enum qbrt_cluster cluster;
+	enum qbrt_core core;
+};
+
+/* Elements start, start + step, ..., count of them, along one axis. */
+struct qbrt_slice {
+	int64_t start;
+	int64_t count;
+	int64_t step;
+};
+
+/* Host memory of the caller, borrowed for the call. */
+struct qbrt_array {
+	void *data;
+	const int64_t *shape;
+	const int64_t *strides; /* bytes; NULL: C order */
+	size_t ndim;
+	enum qbrt_dtype dtype;
+	uint32_t reserved;
+};
+
+/* One item of a batched call of a model with caches. */
+struct qbrt_batch_item {
+	uint64_t sequence_length; /* tokens of this call */
+	uint64_t cache_size;      /* tokens before them */
+	int32_t cache_id;
+	uint32_t reserved;
+};
+
+/* How to allocate pinned memory; NULL or all 0: the defaults. */
+struct qbrt_pinned_options {
+	size_t size;
+	uint32_t flags; /* QBRT_PINNED_... */
+	uint32_t reserved;
+	size_t alignment; /* a power of two, 64 to 2 MiB; 0 = 64 */
+};
+
+/* How to run an inference; NULL or all 0: the defaults. */
+struct qbrt_infer_options {
+	size_t size;
+	struct qbrt_stream *stream; /* NULL: one of the model's slots */
+	/*
+	 * ns from the call on, waiting for a slot included; 0 =
+	 * QBRUNTIME_NPU_TIMEOUT_MS, negative = the longest the device takes,
+	 * which bounds the others too
+	 */
+	int64_t timeout;
+	uint64_t cache_size; /* 0 for a model without a cache */
+	uint32_t flags;      /* QBRT_INFER_... */
+	uint32_t reserved;
+	const struct qbrt_batch_item *items; /* plain infer and submit only */
+	size_t num_items;
+};
+
+/* What an input or output of a model looks like; name: as long as the model. */
+struct qbrt_io_info {
+	size_t size;
+	const char *name;
+	enum qbrt_dtype dtype;        /* what infer takes */
+	enum qbrt_dtype pinned_dtype; /* what a pinned buffer must have */
+	size_t ndim;
+	int64_t shape[8]; /* -k: any positive multiple of k */
+	/*
+	 * of a pinned buffer of max_shape; n times that: with a leading axis
+	 * of n, what one inference computes
+	 */
+	size_t max_nbytes;
+	int64_t max_shape[8];
+};
+
+/* Sums since a model was loaded. */
+struct qbrt_model_counters {
+	size_t size;
+	/* jobs; completed: with success, and every job ends in one of three */
+	uint64_t submitted, completed, failed, cancelled;
+	uint64_t input_nbytes;  /* of submitted jobs */
+	uint64_t output_nbytes; /* of completed jobs */
+	uint64_t copied_nbytes; /* by the host: 0 on pinned memory */
+	int64_t queue_time;     /* ns between submit and start */
+	int64_t device_time;    /* ns on cores, summed over the cores used */
+};
+
+/*
+ * Takes a log line. component and sentence are borrowed for the call, UTF-8
+ * without control characters. It runs on the thread that logs, on several at
+ * once, under no lock of the library's, and may call the library.
+ */
+typedef void (*qbrt_log_function)(void *arg, enum qbrt_log_level level,
+				  const char *component, const char *sentence);
+
+/* Status, version, log */
+
+/*
+ * The library's version, "0.1.0".
+ * Ownership: static. Threads: any. Since: 0.1. Source: __version__ of the
+ * vendor's package.
+ */
+const char *qbrt_version(void);
+
+/*
+ * The commit that the library was built from, "" for a release.
+ * Ownership: static. Threads: any. Since: 0.1. Source: __git_version__ of the
+ * vendor's package.
+ */
+const char *qbrt_git_version(void);
+
+/*
+ * The folder of what comes with the library and is not code: the kernel
+ * plugin and an example model. It lies beside the library's real path. NULL:
+ * there is none.
+ * Ownership: static. Threads: any. Since: 0.1.
+ */
+const char *qbrt_get_data_dir(void);
+
+/*
+ * The name of a status, "Model_DtypeMismatched"; "Unknown" for a number that
+ * is none.
+ * Ownership: static. Threads: any. Since: 0.1.
+ */
+const char *qbrt_status_name(enum qbrt_status status);
+
+/*
+ * The status of a name, the inverse of qbrt_status_name; case matters.
+ * QBRT_NOT_FOUND: no status has that name.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_status_from_name(const char *name, enum qbrt_status *status);
+
+/*
+ * The sentence of this thread's last failing call: what was wrong, what was
+ * expected, what to do. "" before the first; success leaves it alone. Never
+ * NULL.
+ * Ownership: good until the thread's next failing call. Threads: any, each
+ * with its own. Since: 0.1.
+ */
+const char *qbrt_error_detail(void);
+
+/*
+ * The name of an element type, "Float32"; "Unknown" for a number that is none.
+ * Ownership: static. Threads: any. Since: 0.1. Source: DataType of the
+ * vendor's package.
+ */
+const char *qbrt_dtype_name(enum qbrt_dtype dtype);
+
+/*
+ * Bytes of one element; 0 for a number that is no type.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_dtype_itemsize(enum qbrt_dtype dtype);
+
+/*
+ * From now on log lines at or above level are written, in the whole process.
+ * Without a call: what QBRUNTIME_LOG_LEVEL says, else QBRT_LOG_LEVEL_WARN.
+ * QBRT_INVALID_ARGUMENT: not a level; nothing changes.
+ * Threads: any. Since: 0.1. Source: set_log_level of the vendor's package.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_set_log_level(enum qbrt_log_level level);
+
+/*
+ * From now on function takes the lines that are on, instead of standard error,
+ * in the whole process. function NULL: standard error again. arg: handed to
+ * each call; another thread may still be inside a call of the previous
+ * function when this returns.
+ * Threads: any. Since: 0.1.
+ */
+void qbrt_set_log_function(qbrt_log_function function, void *arg);
+
+/* Device information */
+
+/*
+ * The visible devices, software ones included, as they are now.
+ * name: a concrete name ("aries-rb", "regulus-ra", ...) or an alias ("auto",
+ * "aries", "regulus", "regulus-usb"), without case; NULL: all devices. infos:
+ * num_infos of them, by name in this order, then by number; none is no error.
+ * QBRT_ACC_AMBIGUOUS_DEVICE_NAME: the alias means devices of several names.
+ * Ownership: the array and the infos are the caller's, for
+ * qbrt_device_info_list_free; each is a snapshot that never changes.
+ * Threads: any. Since: 0.1. Source: get_available_device_numbers and
+ * get_available_devices of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_device_info_list(const char *name, struct qbrt_device_info ***infos,
+		      size_t *num_infos);
+
+/*
+ * Frees a list and its infos. NULL is fine.
+ * infos: of qbrt_device_info_list, num_infos: as that gave it.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_device_info_list_free(struct qbrt_device_info **infos,
+				size_t num_infos);
+
+/*
+ * Frees an info of qbrt_accelerator_query_info. NULL is fine.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_device_info_free(struct qbrt_device_info *info);
+
+/*
+ * The id, "name:number", for example "aries-rb:0".
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_id(const struct qbrt_device_info *info);
+
+/*
+ * The concrete name, for example "aries-rb".
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_name(const struct qbrt_device_info *info);
+
+/*
+ * The number, counted per name: what qbrt_accelerator_open takes.
+ * Threads: any. Since: 0.1.
+ */
+int qbrt_device_info_get_number(const struct qbrt_device_info *info);
+
+/*
+ * Whether the device is hardware or software.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_device_kind
+qbrt_device_info_get_kind(const struct qbrt_device_info *info);
+
+/*
+ * The family, "aries" or "regulus"; NULL: another.
+ * The string is constant.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_family(const struct qbrt_device_info *info);
+
+/*
+ * The product's name; NULL: not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_product(const struct qbrt_device_info *info);
+
+/*
+ * The name of the driver, for example "qbnpu"; NULL: not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_driver(const struct qbrt_device_info *info);
+
+/*
+ * The version of the driver, for example "1.0.0"; NULL: not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *
+qbrt_device_info_get_driver_version(const struct qbrt_device_info *info);
+
+/*
+ * The version of the driver interface, for example "1.0".
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *
+qbrt_device_info_get_uapi_version(const struct qbrt_device_info *info);
+
+/*
+ * The version of the firmware; NULL: none, or not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_firmware(const struct qbrt_device_info *info);
+
+/*
+ * The place on the bus; NULL: none, or not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_bus(const struct qbrt_device_info *info);
+
+/*
+ * The node that is opened, for example "/dev/accel/accel0" or "soft:0".
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_node(const struct qbrt_device_info *info);
+
+/*
+ * The NUMA node that the device is near; -1: not known.
+ * Threads: any. Since: 0.1.
+ */
+int qbrt_device_info_get_numa_node(const struct qbrt_device_info *info);
+
+/*
+ * The number of clusters.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_device_info_get_num_clusters(const struct qbrt_device_info *info);
+
+/*
+ * The number of local cores of each cluster.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_device_info_get_local_cores_per_cluster(
+	const struct qbrt_device_info *info);
+
+/*
+ * The number of global cores of each cluster.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_device_info_get_global_cores_per_cluster(
+	const struct qbrt_device_info *info);
+
+/*
+ * The core modes that the device runs: bit n is enum qbrt_core_mode n.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t qbrt_device_info_get_core_modes(const struct qbrt_device_info *info);
+
+/*
+ * The element types of pinned memory: bit n is enum qbrt_dtype n.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t qbrt_device_info_get_dtypes(const struct qbrt_device_info *info);
+
+/*
+ * The classes that pinned memory of this device can have: bit n is enum
+ * qbrt_contiguity n; 0: it has no pinned memory.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t
+qbrt_device_info_get_contiguity_classes(const struct qbrt_device_info *info);
+
+/*
+ * The size of the device's own memory, in bytes.
+ * Threads: any. Since: 0.1.
+ */
+uint64_t qbrt_device_info_get_memory_total(const struct qbrt_device_info *info);
+
+/*
+ * What of that is free, in bytes; of qbrt_accelerator_query_info: freed pinned
+ * memory that is kept for reuse counts as free.
+ * Threads: any. Since: 0.1.
+ */
+uint64_t qbrt_device_info_get_memory_free(const struct qbrt_device_info *info);
+
+/*
+ * How much pinned memory this process can have in all, in bytes.
+ * Threads: any. Since: 0.1.
+ */
+uint64_t qbrt_device_info_get_pinned_limit(const struct qbrt_device_info *info);
+
+/*
+ * The oldest model file version that can be loaded: major << 16 | minor.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t
+qbrt_device_info_get_container_min(const struct qbrt_device_info *info);
+
+/*
+ * The newest model file version that can be loaded: major << 16 | minor.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t
+qbrt_device_info_get_container_max(const struct qbrt_device_info *info);
+
+/* Accelerator */
+
+/*
+ * Opens a device.
+ * name: as of qbrt_device_info_list, NULL means "auto". number: counted per
+ * name, -1 is the lowest visible one. acc: a handle; all handles of one device
+ * in this process share one open device, so what they make can be mixed.
+ * QBRT_ACC_DEVICE_NOT_FOUND: no such device, or hidden from this process; the
+ * sentence lists what is visible. QBRT_ACC_AMBIGUOUS_DEVICE_NAME: the alias
+ * means devices of several names. QBRT_INVALID_ARGUMENT: a variable is
+ * malformed, or QBRUNTIME_NPU_TIMEOUT_MS is longer than the device takes.
+ * QBRT_ACC_PERMISSION_DENIED, QBRT_ACC_VERSION_MISMATCH: the node's answer.
+ * Ownership: acc is the caller's, for qbrt_accelerator_close.
+ * Threads: any. Since: 0.1. Source: Accelerator of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_open(const char *name, int number,
+		      struct qbrt_accelerator **acc);
+
+/*
+ * Closes a handle; buffers and launched models keep the device open. NULL is
+ * fine. In a child of fork it gives back memory only.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_accelerator_close(struct qbrt_accelerator *acc);
+
+/*
+ * The device's id, for example "aries-rb:0".
+ * The string belongs to acc.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_accelerator_get_id(const struct qbrt_accelerator *acc);
+
+/*
+ * The concrete name that the alias became, for example "aries-rb".
+ * The string belongs to acc.
+ * Threads: any. Since: 0.1. Source: get_device_name of the vendor's runtime.
+ */
+const char *qbrt_accelerator_get_name(const struct qbrt_accelerator *acc);
+
+/*
+ * The device's number among those of its name.
+ * Threads: any. Since: 0.1.
+ */
+int qbrt_accelerator_get_number(const struct qbrt_accelerator *acc);
+
+/*
+ * A fresh snapshot of the device.
+ * QBRT_FORKED_PROCESS: opened before fork. QBRT_ACC_DEVICE_LOST.
+ * Ownership: info is the caller's, for qbrt_device_info_free.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_info(const struct qbrt_accelerator *acc,
+			    struct qbrt_device_info **info);
+
+/*
+ * The local cores, by cluster and core.
+ * cores: room for max_cores of them, may be NULL when that is 0. num_cores: how
+ * many there are; at most max_cores are written.
+ * QBRT_FORKED_PROCESS: opened before fork.
+ * Threads: any. Since: 0.1. Source: get_available_cores of the vendor's
+ * runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_cores(const struct qbrt_accelerator *acc,
+			     struct qbrt_core_id *cores, size_t max_cores,
+			     size_t *num_cores);
+
+/* Pinned memory */
+
+/*
+ * Allocates memory that the host and the NPU share, filled with zeros.
+ * dtype: of an element, any. shape: ndim extents, at least 1 each; at most 8
+ * axes, 0 is one element. options: NULL for the defaults; flag
+ * QBRT_PINNED_REQUIRE_CONTIGUOUS refuses what is not proven contiguous;
+ * alignment in bytes, of the host's and the device's address: a power of two
+ * from 64 (the default) to 2 MiB.
+ * QBRT_INVALID_ARGUMENT: an argument, or a size above the device's limit.
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: host memory or the limit on
+ * locked memory is exhausted. QBRT_BAD_ALLOC: the device's memory is.
+ * QBRT_PINNED_MEMORY_NOT_CONTIGUOUS: the sentence says what would have fitted.
+ * QBRT_NOT_IMPLEMENTED: the device has no such memory. QBRT_FORKED_PROCESS.
+ * Ownership: mem is the caller's, for qbrt_pinned_memory_free; it keeps the
+ * device open and outlives acc.
+ * Threads: any. Since: 0.1. Source: PinnedMemory of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_alloc(struct qbrt_accelerator *acc, enum qbrt_dtype dtype,
+			 const int64_t *shape, size_t ndim,
+			 const struct qbrt_pinned_options *options,
+			 struct qbrt_pinned_memory **mem);
+
+/*
+ * Gives the memory back; the data pointer is dead then. NULL is fine.
+ * A launched model and the accelerator are not touched.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_pinned_memory_free(struct qbrt_pinned_memory *mem);
+
+/*
+ * The first byte, aligned as asked; stays the same until free.
+ * A job's inputs are to be written before it is submitted, and its outputs to
+ * be read when it is done; the pointer itself waits for nothing.
+ * Threads: any. Since: 0.1.
+ */
+void *qbrt_pinned_memory_get_data(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The size of all elements, in bytes.
+ * Threads: any. Since: 0.1. Source: PinnedMemory.size of the vendor's runtime.
+ */
+size_t qbrt_pinned_memory_get_nbytes(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The number of elements.
+ * Threads: any. Since: 0.1.
+ */
+size_t
+qbrt_pinned_memory_get_num_elements(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The type of an element.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_dtype
+qbrt_pinned_memory_get_dtype(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The number of axes.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_pinned_memory_get_ndim(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The extents, ndim of them, outermost first.
+ * The array belongs to mem.
+ * Threads: any. Since: 0.1.
+ */
+const int64_t *
+qbrt_pinned_memory_get_shape(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The distance between neighbours on each axis, in bytes: dense, row-major.
+ * The array belongs to mem.
+ * Threads: any. Since: 0.1.
+ */
+const int64_t *
+qbrt_pinned_memory_get_strides(const struct qbrt_pinned_memory *mem);
+
+/*
+ * What is known about the memory's physical contiguity.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_contiguity
+qbrt_pinned_memory_get_contiguity(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The id of its device, for example "aries-rb:0".
+ * The string belongs to mem.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_pinned_memory_get_device(const struct qbrt_pinned_memory *mem);
+
+/*
+ * Whether the NPU can use the memory; false in a child of fork.
+ * Threads: any. Since: 0.1. Source: PinnedMemory.is_available of the vendor's
+ * runtime.
+ */
+bool qbrt_pinned_memory_is_available(const struct qbrt_pinned_memory *mem);
+
+/*
+ * The address that the device uses for the first byte.
+ * QBRT_NOT_IMPLEMENTED: the driver does not tell it to this process.
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_query_device_address(const struct qbrt_pinned_memory *mem,
+					uint64_t *address);
+
+/*
+ * Reads one element; waits while a job writes the buffer.
+ * index: ndim numbers from 0 on, one per axis of the buffer. dtype: the
+ * buffer's. value: room for one element.
+ * QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, QBRT_MODEL_DTYPE_MISMATCHED.
+ * QBRT_TENSOR_INVALID: the last job that wrote the buffer failed.
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1. Source: indexing of numpy.ndarray.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_read_at(const struct qbrt_pinned_memory *mem,
+			   const int64_t *index, size_t ndim,
+			   enum qbrt_dtype dtype, void *value);
+
+/*
+ * Writes one element; waits while a job writes the buffer.
+ * index, ndim, dtype, statuses: as qbrt_pinned_memory_read_at. value: one
+ * element.
+ * Threads: any. Since: 0.1. Source: indexing of numpy.ndarray.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_write_at(struct qbrt_pinned_memory *mem,
+			    const int64_t *index, size_t ndim,
+			    enum qbrt_dtype dtype, const void *value);
+
+/*
+ * Copies a strided part of the buffer to the caller's memory; waits while a
+ * job writes the buffer.
+ * slices: ndim of them, one per axis of the buffer: element i of count is start
+ * + i * step, all inside the axis; step may be negative, not 0. dst: of the
+ * buffer's dtype and of shape (count, ...), any strides; not in the buffer.
+ * QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, QBRT_MODEL_SHAPE_MISMATCHED,
+ * QBRT_MODEL_DTYPE_MISMATCHED, QBRT_PINNED_MEMORY_ALIASED,
+ * QBRT_TENSOR_INVALID, QBRT_FORKED_PROCESS: nothing is written.
+ * Threads: any. Since: 0.1. Source: slicing of numpy.ndarray.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
+			      const struct qbrt_slice *slices, size_t ndim,
+			      const struct qbrt_array *dst);
+
+/*
+ * Copies the caller's memory to a strided part of the buffer; waits while a
+ * job writes the buffer.
+ * slices, statuses: as qbrt_pinned_memory_read_slice. src: as its dst. A slice
+ * of the whole buffer makes one valid again that a failed job has left.
+ * Threads: any. Since: 0.1. Source: slicing of numpy.ndarray.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
+			       const struct qbrt_slice *slices, size_t ndim,
+			       const struct qbrt_array *src);
+
+/*
+ * Sets every element to one value; waits while a job writes the buffer.
+ * dtype: the buffer's. value: one element. Makes a buffer valid again that a
+ * failed job has left.
+ * QBRT_MODEL_DTYPE_MISMATCHED, QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1. Source: fill of numpy.ndarray.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
+			const void *value);
+
+/* Model */
+
+/*
+ * Reads and checks a model file, without a device; getters work from then on,
+ * and the file is not read again.
+ * path: a compiled model, recognised by content. config: NULL.
+ * QBRT_MODEL_FAILED_TO_LOAD_MXQ: cannot be opened, or is no such file;
+ * QBRT_MODEL_BROKEN_MXQ: damaged; QBRT_MODEL_FORMAT_TOO_NEW: needs a newer
+ * library; QBRT_MODEL_PROGRAM_REJECTED: a program breaks a rule;
+ * QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH: several core modes.
+ * The caller owns *model and frees it with qbrt_model_free.
+ * Threads: any. Since: 0.1. Source: qbruntime Model(path, model_config).
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_load(const char *path, const struct qbrt_model_config *config,
+		struct qbrt_model **model);
+
+/*
+ * As qbrt_model_load, from an open file.
+ * fd: a regular file, read from its beginning whatever its offset; borrowed
+ * for the call. config: NULL. Statuses as qbrt_model_load's.
+ * The caller owns *model and frees it with qbrt_model_free.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_load_fd(int fd, const struct qbrt_model_config *config,
+		   struct qbrt_model **model);
+
+/*
+ * Disposes and frees a model.
+ * model: NULL is nothing to do.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_model_free(struct qbrt_model *model);
+
+/*
+ * Puts the model on a device: weights, programs and scratch.
+ * acc: may be closed any time later.
+ * QBRT_MODEL_ALREADY_LAUNCHED: dispose it first; QBRT_BAD_ALLOC: the device
+ * lacks memory, nothing stays and a later launch may succeed;
+ * QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE: compiled for another device, or the
+ * device lacks an instruction; QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE:
+ * it lacks the core mode; QBRT_NOT_IMPLEMENTED: the model keeps state.
+ * After a dispose it waits until jobs of the earlier launch have ended.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.launch.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_launch(struct qbrt_model *model, struct qbrt_accelerator *acc);
+
+/*
+ * Takes the model off its device; the model may be launched again.
+ * model: NULL or not launched is nothing to do. Inferences that wait for a
+ * slot return QBRT_MODEL_NOT_ALIVE, running ones end with their result; the
+ * call waits for neither, and the device's memory comes back with the last.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.dispose.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_model_dispose(struct qbrt_model *model);
+
+/*
+ * The path as given to qbrt_model_load, "" of a descriptor; borrowed, as long
+ * as the model.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_model_path.
+ */
+const char *qbrt_model_get_path(const struct qbrt_model *model);
+
+/*
+ * 0, 1, 2, ... in the order of loading in this process, never reused.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_identifier.
+ */
+uint32_t qbrt_model_get_identifier(const struct qbrt_model *model);
+
+/*
+ * Bytes of device memory that a launch takes: of the running launch, else of
+ * one on the file's target (a file for any device: on 8 cores).
+ * Threads: any. Since: 0.1.
+ */
+uint64_t qbrt_model_get_memory_estimate(const struct qbrt_model *model);
+
+/*
+ * Numbers from the file: variants (>= 1), inputs and outputs of variant 0,
+ * layers of the KV cache (0: none).
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_num_model_variants.
+ */
+size_t qbrt_model_get_num_variants(const struct qbrt_model *model);
+size_t qbrt_model_get_num_inputs(const struct qbrt_model *model);
+size_t qbrt_model_get_num_outputs(const struct qbrt_model *model);
+size_t qbrt_model_get_num_cache_layers(const struct qbrt_model *model);
+
+/*
+ * Core modes that the file carries: bit m for enum qbrt_core_mode m.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t qbrt_model_get_core_modes(const struct qbrt_model *model);
+
+/*
+ * The core mode that a launch uses.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_core_mode.
+ */
+enum qbrt_core_mode qbrt_model_get_core_mode(const struct qbrt_model *model);
+
+/*
+ * How many inferences of the launched model may run at once; 0: not launched.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_model_get_activation_slots(const struct qbrt_model *model);
+
+/*
+ * Sums over all inferences since load; one call may see one inference half
+ * counted.
+ * counters: size is set by the caller. Of a NULL model all is 0.
+ * Threads: any. Since: 0.1.
+ */
+void qbrt_model_get_counters(const struct qbrt_model *model,
+			     struct qbrt_model_counters *counters);
+
+/*
+ * Whether the launched model runs on that core.
+ * core_id: a single core, local or global.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.is_target.
+ */
+bool qbrt_model_is_target(const struct qbrt_model *model,
+			  struct qbrt_core_id core_id);
+
+/*
+ * The cores of the launched model, none before; local cores by cluster and
+ * core, then the global cores where the mode has them.
+ * cores: room for max_cores; may be NULL with 0, to ask for the number alone.
+ * num_cores: how many there are; at most max_cores are written.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_target_cores.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_target_cores(const struct qbrt_model *model,
+			      struct qbrt_core_id *cores, size_t max_cores,
+			      size_t *num_cores);
+
+/*
+ * Describes one input (or output) of a variant.
+ * info: size is set by the caller; the name is borrowed, as long as the model.
+ * QBRT_MODEL_INVALID_VARIANT_IDX; QBRT_INVALID_ARGUMENT: no such index.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_input(const struct qbrt_model *model, size_t variant,
+		       size_t index, struct qbrt_io_info *info);
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_output(const struct qbrt_model *model, size_t variant,
+			size_t index, struct qbrt_io_info *info);
+
+/*
+ * Allocates the pinned memory that variant 0's input (or output) takes at its
+ * largest, on the device of the launched model.
+ * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE: launch first; else as
+ * qbrt_pinned_memory_alloc.
+ * The caller owns *mem and frees it with qbrt_pinned_memory_free.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_alloc_input(struct qbrt_model *model, size_t index,
+		       struct qbrt_pinned_memory **mem);
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_alloc_output(struct qbrt_model *model, size_t index,
+			struct qbrt_pinned_memory **mem);
+
+/* Inference */
+
+/*
+ * Runs the launched model on pinned memory, without a copy, and returns when
+ * the outputs are written.
+ * options: NULL = defaults; flags takes QBRT_INFER_BLOCKING. inputs, outputs:
+ * one per tensor of the first variant that fits, of the pinned data type and
+ * of the model's shape in HWC order, or that with a leading axis of 1; borrowed
+ * for the call. An input may be given to many calls at once; while another
+ * call writes it, this one waits.
+ * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed);
+ * QBRT_MODEL_INPUT_COUNT_MISMATCHED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
+ * QBRT_MODEL_SHAPE_MISMATCHED, QBRT_MODEL_DTYPE_MISMATCHED;
+ * QBRT_PINNED_MEMORY_WRONG_ACCELERATOR: a buffer of another device;
+ * QBRT_PINNED_MEMORY_ALIASED: an output is also another buffer;
+ * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another call;
+ * QBRT_TENSOR_INVALID: an input holds a failed job's output;
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no slot came free in time, nothing ran;
+ * QBRT_ACC_NPU_TIMEOUT, QBRT_MODEL_PREDICT_ERROR, QBRT_ACC_DEVICE_LOST: the
+ * job failed and its outputs are invalid until they are rewritten whole.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_model_infer_pinned_memory(
+	struct qbrt_model *model, const struct qbrt_infer_options *options,
+	struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
+	struct qbrt_pinned_memory *const outputs[], size_t num_outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Buffers of an open device: which region, the pool of freed ones, and what a
+ * refusal means. One region is tried after the other; the pool is emptied
+ * before exhaustion is reported. The lock of the pool is held over no request.
+ */
+#include "accelerator-pool.h"
+
+#include <drm.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "counters.h"
+#include "device-info.h"
+#include "status.h"
+#include "util.h"
+
+#define DEFAULT_ALIGNMENT 64
+
+/* What is wanted, and what the regions answered. */
+struct request {
+	size_t nbytes;
+	size_t alignment;
+	bool is_contiguous;
+	bool is_poolable;
+	uint64_t limit;  /* largest size that would have worked, 0: unknown */
+	uint32_t region; /* tried last */
+};
+
+static void close_handle(struct qbrt_device *device, uint32_t handle)
+{
+	struct drm_gem_close gem_close = { .handle = handle };
+
+	qbrt_count(buffer_requests);
+	(void)device->kmd->ioctl(device->file, DRM_IOCTL_GEM_CLOSE, &gem_close);
+}
+
+/* A child of fork has the mapping, but not the handle. */
+static void close_buffer(struct qbrt_device *device,
+			 const struct qbrt_buffer *buffer)
+{
+	(void)device->kmd->munmap(device->file, buffer->data, buffer->size);
+	if (!qbrt_device_is_inherited(device))
+		close_handle(device, buffer->handle);
+}
+
+static struct qbrt_pooled_buffer **get_bucket(struct qbrt_device_pools *pools,
+					      size_t size)
+{
+	return &pools->buckets[(size - 1) >> 12];
+}
+
+static void count_pooled(struct qbrt_device_pools *pools,
+			 const struct qbrt_buffer *buffer, bool is_added)
+{
+	size_t size = is_added ? buffer->size : -buffer->size;
+
+	pools->pooled_nbytes += size;
+	if (buffer->region == DRM_QBNPU_REGION_LOCAL)
+		pools->pooled_local_nbytes += size;
+	atomic_fetch_add_explicit(&qbrt_counters.pooled_nbytes, size,
+				  memory_order_relaxed);
+}
+
+/* The newest that fits, zeroed; false: none. */
+static bool take_pooled(struct qbrt_device *device, uint32_t region,
+			const struct request *request,
+			struct qbrt_buffer *buffer)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	size_t size = qbrt_round_up(request->nbytes, device->facts.page_size);
+	struct qbrt_pooled_buffer **link;
+	struct qbrt_pooled_buffer *found;
+
+	if (!request->is_poolable || size > QBRT_POOLED_MAX_SIZE)
+		return false;
+	(void)pthread_mutex_lock(&pools->buffer_lock);
+	for (link = get_bucket(pools, size); *link; link = &(*link)->next)
+		if ((*link)->buffer.size == size &&
+		    (*link)->buffer.region == region &&
+		    (!request->is_contiguous ||
+		     (*link)->buffer.contiguity >= QBRT_CONTIGUITY_HUGEPAGE))
+			break;
+	found = *link;
+	if (found) {
+		*link = found->next;
+		count_pooled(pools, &found->buffer, false);
+	}
+	(void)pthread_mutex_unlock(&pools->buffer_lock);
+	if (!found)
+		return false;
+	*buffer = found->buffer;
+	free(found);
+	memset(buffer->data, 0, buffer->size);
+	return true;
+}
+
+/* Facts and mapping of a handle that was made just now. */
+static enum qbrt_status map_buffer(struct qbrt_device *device,
+				   const struct drm_qbnpu_bo_create *create,
+				   struct qbrt_buffer *buffer)
+{
+	struct drm_qbnpu_bo_info info = { .handle = create->handle };
+	void *data;
+	int err = device->kmd->ioctl(device->file, DRM_IOCTL_QBNPU_BO_INFO,
+				     &info);
+
+	if (err)
+		return qbrt_fail_errno(
+			QBRT_AT_BO_INFO, err,
+			"device %s does not tell about buffer %u", device->id,
+			create->handle);
+	err = device->kmd->mmap(device->file, create->map_offset, create->size,
+				PROT_READ | PROT_WRITE, &data);
+	if (err)
+		return qbrt_fail_errno(QBRT_AT_MMAP, err,
+				       "buffer of %llu bytes of device %s "
+				       "cannot be mapped",
+				       (unsigned long long)create->size,
+				       device->id);
+	buffer->handle = create->handle;
+	buffer->region = create->region;
+	buffer->contiguity = create->contiguity;
+	buffer->size = create->size;
+	buffer->data = data;
+	buffer->device_address = info.device_addr;
+	buffer->id = info.id;
+	return QBRT_OK;
+}
+
+static uint32_t get_align_log2(size_t alignment)
+{
+	/* every buffer begins on a page */
+	if (alignment == DEFAULT_ALIGNMENT)
+		return 0;
+	return (uint32_t)__builtin_ctzll(alignment);
+}
+
+/*
+ * A new buffer of one region. 0, -ENOMEM (then request->limit is told), or
+ * another errno of BO_CREATE, none of them with a sentence; or -EIO with
+ * *status of what failed after it.
+ */
+static int create_buffer(struct qbrt_device *device, uint32_t region,
+			 struct request *request, struct qbrt_buffer *buffer,
+			 enum qbrt_status *status)
+{
+	struct drm_qbnpu_bo_create create = {
+		.size = request->nbytes,
+		.flags = request->is_contiguous ? DRM_QBNPU_BO_CONTIGUOUS : 0,
+		.region = region,
+		.align_log2 = get_align_log2(request->alignment),
+	};
+	int err;
+
+	*status = QBRT_OK;
+	request->region = region;
+	qbrt_count(buffer_requests);
+	err = device->kmd->ioctl(device->file, DRM_IOCTL_QBNPU_BO_CREATE,
+				 &create);
+	if (err == -ENOMEM && create.limit > request->limit)
+		request->limit = create.limit;
+	if (err)
+		return err;
+	*status = map_buffer(device, &create, buffer);
+	if (*status) {
+		close_handle(device, create.handle);
+		return -EIO;
+	}
+	buffer->is_poolable =
+		request->is_poolable && create.size <= QBRT_POOLED_MAX_SIZE;
+	return 0;
+}
+
+/* What else may stop a buffer that the region has room for. */
+static void describe_lock_limit(char *text, size_t size)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY)
+		(void)snprintf(text, size, "; RLIMIT_MEMLOCK is %llu bytes",
+			       (unsigned long long)limit.rlim_cur);
+}
+
+static enum qbrt_status fail_exhausted(struct qbrt_device *device,
+				       const struct request *request)
+{
+	bool is_local = request->region == DRM_QBNPU_REGION_LOCAL;
+	struct qbrt_device_facts facts;
+	const struct drm_qbnpu_query_memory *now;
+	char most[48] = "";
+	char locked[64] = "";
+	uint64_t limit;
+
+	if (request->limit)
+		(void)snprintf(most, sizeof(most), "; at most %llu would fit",
+			       (unsigned long long)request->limit);
+	if (request->is_contiguous)
+		return qbrt_fail(
+			QBRT_PINNED_MEMORY_NOT_CONTIGUOUS,
+			"no contiguous run of %zu bytes on device %s%s",
+			request->nbytes, device->id, most);
+	/* as at open, where the device does not answer any more */
+	now = &device->regions[request->region];
+	if (!qbrt_device_facts_query(device->kmd, device->file, &facts))
+		now = &facts.regions[request->region];
+	limit = now->client_limit < now->total ? now->client_limit : now->total;
+	if (now->free >= request->nbytes)
+		describe_lock_limit(locked, sizeof(locked));
+	return qbrt_fail(is_local ? QBRT_BAD_ALLOC
+				  : QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+			 "%zu bytes do not fit in the %s of device %s: limit "
+			 "%llu bytes, free %llu, used by this process %llu%s%s",
+			 request->nbytes,
+			 is_local ? "memory" : "pinned host memory", device->id,
+			 (unsigned long long)limit,
+			 (unsigned long long)now->free,
+			 (unsigned long long)now->client_used, locked, most);
+}
+
+/* Q472 without the "cached first": SYSTEM, LOCAL. */
+static const uint32_t region_order[] = { DRM_QBNPU_REGION_SYSTEM,
+					 DRM_QBNPU_REGION_LOCAL };
+
+static bool is_in_pass(const struct qbrt_device *device, uint32_t region,
+		       uint32_t cached)
+{
+	uint32_t flags = device->regions[region].flags;
+
+	return (flags & DRM_QBNPU_REGION_MAPPABLE) &&
+	       (flags & DRM_QBNPU_REGION_CACHED) == cached;
+}
+
+/*
+ * Every region that can be mapped, those with cached mappings first; the pool
+ * of a pass before any request. -ENOMEM: all are full.
+ */
+static int try_regions(struct qbrt_device *device, struct request *request,
+		       struct qbrt_buffer *buffer, enum qbrt_status *status)
+{
+	static const uint32_t passes[] = { DRM_QBNPU_REGION_CACHED, 0 };
+	size_t pass, i;
+	int err = -ENOMEM;
+
+	*status = QBRT_OK;
+	for (pass = 0; pass < qbrt_array_size(passes); pass++) {
+		for (i = 0; i < qbrt_array_size(region_order); i++)
+			if (is_in_pass(device, region_order[i], passes[pass]) &&
+			    take_pooled(device, region_order[i], request,
+					buffer))
+				return 0;
+		for (i = 0; i < qbrt_array_size(region_order); i++) {
+			if (!is_in_pass(device, region_order[i], passes[pass]))
+				continue;
+			err = create_buffer(device, region_order[i], request,
+					    buffer, status);
+			if (err != -ENOMEM)
+				return err;
+		}
+	}
+	return err;
+}
+
+static bool has_mappable_region(const struct qbrt_device *device)
+{
+	return is_in_pass(device, DRM_QBNPU_REGION_LOCAL,
+			  DRM_QBNPU_REGION_CACHED) ||
+	       is_in_pass(device, DRM_QBNPU_REGION_LOCAL, 0) ||
+	       is_in_pass(device, DRM_QBNPU_REGION_SYSTEM,
+			  DRM_QBNPU_REGION_CACHED) ||
+	       is_in_pass(device, DRM_QBNPU_REGION_SYSTEM, 0);
+}
+
+enum qbrt_status qbrt_device_take_buffer(struct qbrt_device *device,
+					 size_t nbytes, size_t alignment,
+					 bool is_contiguous,
+					 struct qbrt_buffer *buffer)
+{
+	struct request request = {
+		.nbytes = nbytes,
+		.alignment = alignment,
+		.is_contiguous = is_contiguous,
+		.is_poolable = alignment == DEFAULT_ALIGNMENT,
+	};
+	enum qbrt_status status;
+	int err;
+
+	if (!has_mappable_region(device))
+		return qbrt_fail(
+			QBRT_NOT_IMPLEMENTED,
+			"device %s has no memory that the host can map",
+			device->id);
+	err = try_regions(device, &request, buffer, &status);
+	if (err == -ENOMEM) {
+		qbrt_device_trim(device);
+		request.limit = 0;
+		err = try_regions(device, &request, buffer, &status);
+	}
+	if (!err || status)
+		return status;
+	if (err == -ENOMEM)
+		return fail_exhausted(device, &request);
+	return qbrt_fail_errno(QBRT_AT_BO_CREATE, err,
+			       "no buffer of %zu bytes with alignment %zu on "
+			       "device %s",
+			       nbytes, alignment, device->id);
+}
+
+/* LOCAL alone where there is one: models count against it (Q121). */
+enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,
+					  size_t nbytes,
+					  struct qbrt_buffer *buffer)
+{
+	struct request request = {
+		.nbytes = nbytes,
+		.alignment = DEFAULT_ALIGNMENT,
+	};
+	uint32_t region = DRM_QBNPU_REGION_LOCAL;
+	enum qbrt_status status;
+	int err;
+
+	if (!(device->regions[region].flags & DRM_QBNPU_REGION_MAPPABLE))
+		region = DRM_QBNPU_REGION_SYSTEM;
+	err = create_buffer(device, region, &request, buffer, &status);
+	if (err == -ENOMEM) {
+		qbrt_device_trim(device);
+		err = create_buffer(device, region, &request, buffer, &status);
+	}
+	if (!err || status)
+		return status;
+	return qbrt_fail_errno(
+		QBRT_AT_WEIGHTS, err,
+		"%zu bytes for a model's weights or states do "
+		"not fit in the memory of device %s (%llu bytes)",
+		nbytes, device->id,
+		(unsigned long long)device->regions[region].total);
+}
+
+void qbrt_device_give_buffer(struct qbrt_device *device,
+			     const struct qbrt_buffer *buffer)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	struct qbrt_pooled_buffer *pooled = NULL;
+	struct qbrt_pooled_buffer **bucket;
+	bool is_kept = false;
+
+	if (buffer->is_poolable && !qbrt_device_is_inherited(device))
+		pooled = malloc(sizeof(*pooled));
+	if (pooled) {
+		pooled->buffer = *buffer;
+		bucket = get_bucket(pools, buffer->size);
+		(void)pthread_mutex_lock(&pools->buffer_lock);
+		is_kept = pools->pooled_nbytes + buffer->size <=
+			  QBRT_POOLED_MAX_TOTAL;
+		if (is_kept) {
+			pooled->next = *bucket;
+			*bucket = pooled;
+			count_pooled(pools, buffer, true);
+		}
+		(void)pthread_mutex_unlock(&pools->buffer_lock);
+	}
+	if (is_kept)
+		return;
+	free(pooled);
+	close_buffer(device, buffer);
+}
+
+/* Empties the pool into one list. */
+static struct qbrt_pooled_buffer *take_all(struct qbrt_device_pools *pools)
+{
+	struct qbrt_pooled_buffer *all = NULL;
+	size_t i;
+
+	for (i = 0; i < QBRT_POOLED_BUCKETS; i++)
+		while (pools->buckets[i]) {
+			struct qbrt_pooled_buffer *pooled = pools->buckets[i];
+
+			pools->buckets[i] = pooled->next;
+			pooled->next = all;
+			all = pooled;
+			count_pooled(pools, &pooled->buffer, false);
+		}
+	return all;
+}
+
+void qbrt_device_trim(struct qbrt_device *device)
+{
+	struct qbrt_pooled_buffer *all;
+
+	(void)pthread_mutex_lock(&device->pools->buffer_lock);
+	all = take_all(device->pools);
+	(void)pthread_mutex_unlock(&device->pools->buffer_lock);
+	while (all) {
+		struct qbrt_pooled_buffer *next = all->next;
+
+		close_buffer(device, &all->buffer);
+		free(all);
+		all = next;
+	}
+}
+
+size_t qbrt_device_get_pooled_local_nbytes(struct qbrt_device *device)
+{
+	size_t nbytes;
+
+	(void)pthread_mutex_lock(&device->pools->buffer_lock);
+	nbytes = device->pools->pooled_local_nbytes;
+	(void)pthread_mutex_unlock(&device->pools->buffer_lock);
+	return nbytes;
+}

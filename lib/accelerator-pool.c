@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The queues of an open device. A job takes one for its run, so N running jobs
+ * hold N queues and models at rest hold none (Q150). When the driver gives no
+ * more, users share: users[] counts them, and the last one makes it idle.
+ */
+#include "accelerator-pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "status.h"
+
+struct qbrt_device_pools *qbrt_device_pools_alloc(void)
+{
+	struct qbrt_device_pools *pools = calloc(1, sizeof(*pools));
+
+	if (!pools)
+		return NULL;
+	(void)pthread_mutex_init(&pools->queue_lock, NULL);
+	(void)pthread_mutex_init(&pools->buffer_lock, NULL);
+	return pools;
+}
+
+void qbrt_device_pools_free(struct qbrt_device_pools *pools)
+{
+	free(pools);
+}
+
+/* An idle queue's index, or -1. */
+static int take_idle(struct qbrt_device_pools *pools)
+{
+	unsigned int word;
+
+	for (word = 0; word < QBRT_QUEUE_WORDS; word++) {
+		uint64_t idle = atomic_load_explicit(&pools->idle[word],
+						     memory_order_relaxed);
+
+		while (idle) {
+			uint64_t bit = idle & -idle;
+
+			if (atomic_compare_exchange_weak_explicit(
+				    &pools->idle[word], &idle, idle & ~bit,
+				    memory_order_acquire, memory_order_relaxed))
+				return (int)word * 64 + __builtin_ctzll(bit);
+		}
+	}
+	return -1;
+}
+
+/* A new queue, in use; -ENOSPC: the driver or the table has no more. */
+static int add_queue(struct qbrt_device *device, unsigned int *index)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	unsigned int num;
+	int err = -ENOSPC;
+
+	(void)pthread_mutex_lock(&pools->queue_lock);
+	num = atomic_load(&pools->num_queues);
+	if (num < QBRT_MAX_QUEUES)
+		err = qbrt_queue_open(device->kmd, device->file,
+				      &pools->queues[num]);
+	if (!err) {
+		atomic_store(&pools->users[num], 1);
+		atomic_store(&pools->num_queues, num + 1);
+		*index = num;
+	}
+	(void)pthread_mutex_unlock(&pools->queue_lock);
+	return err;
+}
+
+/* Joins the users of a queue that has some. false: all are idle by now. */
+static bool share_queue(struct qbrt_device_pools *pools, unsigned int *index)
+{
+	unsigned int num = atomic_load(&pools->num_queues);
+	unsigned int i;
+
+	for (i = 0; i < num; i++) {
+		unsigned int at =
+			atomic_fetch_add(&pools->next_shared, 1) % num;
+		unsigned int users = atomic_load(&pools->users[at]);
+
+		while (users) {
+			if (!atomic_compare_exchange_weak(&pools->users[at],
+							  &users, users + 1))
+				continue;
+			*index = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
+					struct qbrt_queue **queue)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	unsigned int index;
+	int err;
+
+	for (;;) {
+		int idle = take_idle(pools);
+
+		if (idle >= 0) {
+			index = (unsigned int)idle;
+			atomic_store_explicit(&pools->users[index], 1,
+					      memory_order_relaxed);
+			break;
+		}
+		err = add_queue(device, &index);
+		if (!err)
+			break;
+		if (err != -ENOSPC || !atomic_load(&pools->num_queues))
+			return qbrt_fail_errno(QBRT_AT_QUEUE_CREATE, err,
+					       "no queue on device %s",
+					       device->id);
+		/* one that was about to be idle may be idle by now */
+		if (share_queue(pools, &index))
+			break;
+	}
+	*queue = &pools->queues[index];
+	return QBRT_OK;
+}
+
+void qbrt_device_give_queue(struct qbrt_device *device,
+			    struct qbrt_queue *queue)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	size_t index = (size_t)(queue - pools->queues);
+
+	if (atomic_fetch_sub_explicit(&pools->users[index], 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	(void)atomic_fetch_or_explicit(&pools->idle[index / 64],
+				       UINT64_C(1) << (index % 64),
+				       memory_order_release);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open devices. All handles of one device in this process share one struct
+ * qbrt_device: one open file, one pool of queues, one pool of freed buffers.
+ * struct qbrt_accelerator is a counted reference to it; buffers and models
+ * hold references too, so any closing order is safe. The table of open
+ * devices is guarded by the registry lock, the first in the lock order.
+ */
+#ifndef QBRT_ACCELERATOR_H
+#define QBRT_ACCELERATOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qbruntime/qbrt.h>
+
+#include "kmd.h"
+#include "queue.h"
+#include "uapi/qbnpu_drm.h"
+
+#define QBRT_MAX_QUEUES 256
+
+struct qbrt_device {
+	const struct qbrt_kmd *kmd;
+	int file;
+	char id[48]; /* "aries-rb:0" */
+	char name[32];
+	int number;
+	int owner_pid_generation; /* qbrt_fork_generation() at open */
+	int64_t npu_timeout_ns;   /* default limit of a job, from its submit */
+	struct drm_qbnpu_query_device facts;
+	struct drm_qbnpu_query_memory regions[2]; /* as at open */
+	/* the rest belongs to accelerator.c */
+	char path[64]; /* of the node */
+	struct qbrt_device_pools *pools;
+	unsigned int references;  /* registry lock */
+	struct qbrt_device *next; /* registry lock */
+};
+
+struct qbrt_accelerator {
+	struct qbrt_device *device;
+};
+
+struct qbrt_device *qbrt_device_ref(struct qbrt_device *device);
+void qbrt_device_unref(struct qbrt_device *device);
+
+/*
+ * QBRT_FORKED_PROCESS with its sentence in a child of fork, else QBRT_OK.
+ * No system call.
+ */
+enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device);
+
+/* The same question without a sentence. */
+bool qbrt_device_is_inherited(const struct qbrt_device *device);
+
+/*
+ * A queue for one run: an idle one of the pool, else a new one, else (no more
+ * queues) one that others use too. Taking an idle one is one atomic.
+ */
+enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
+					struct qbrt_queue **queue);
+void qbrt_device_give_queue(struct qbrt_device *device,
+			    struct qbrt_queue *queue);
+
+/* A driver's buffer and its mapping. */
+struct qbrt_buffer {
+	uint32_t handle;
+	uint32_t region;
+	uint32_t contiguity; /* enum qbrt_contiguity */
+	uint32_t is_poolable;
+	size_t size;             /* as rounded by the driver */
+	void *data;              /* mapped read-write */
+	uint64_t device_address; /* UINT64_MAX: not told */
+	uint64_t id;             /* equal for equal memory */
+};
+
+/*
+ * Buffers for the host and the NPU: Q472's regions in order, Q473's pool of
+ * freed ones. Zeroed. alignment: power of two, 64 to 2 MiB.
+ */
+enum qbrt_status qbrt_device_take_buffer(struct qbrt_device *device,
+					 size_t nbytes, size_t alignment,
+					 bool is_contiguous,
+					 struct qbrt_buffer *buffer);
+void qbrt_device_give_buffer(struct qbrt_device *device,
+			     const struct qbrt_buffer *buffer);
+
+/* Weights and states: LOCAL first, never pooled. QBRT_AT_WEIGHTS's statuses. */
+enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,
+					  size_t nbytes,
+					  struct qbrt_buffer *buffer);
+
+/* Empties the pool of freed buffers (before exhaustion is reported). */
+void qbrt_device_trim(struct qbrt_device *device);
+
+#endif

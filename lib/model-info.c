@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a model tells about itself: getters, descriptions of its inputs and
+ * outputs, counters, the memory that a launch takes, and buffers that fit.
+ * Everything but cores, slots and counters comes from the file.
+ */
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pinned-memory.h"
+#include "status.h"
+#include "util.h"
+
+/* Programs, scratch arenas and weights take whole pages on the device. */
+#define PAGE_NBYTES UINT64_C(4096)
+
+const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO] = {
+	"Single", "Multi", "Global", "Global4", "Global8",
+};
+
+const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
+			   char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < num && used < size; i++)
+		if (bits >> i & 1)
+			used += (size_t)snprintf(text + used, size - used,
+						 "%s%s", used ? ", " : "",
+						 names[i]);
+	return text;
+}
+
+QBRT_API const char *qbrt_model_get_path(const struct qbrt_model *model)
+{
+	return model ? model->path : NULL;
+}
+
+QBRT_API uint32_t qbrt_model_get_identifier(const struct qbrt_model *model)
+{
+	return model ? model->identifier : 0;
+}
+
+QBRT_API size_t qbrt_model_get_num_variants(const struct qbrt_model *model)
+{
+	return model ? model->file->vari->variant_count : 0;
+}
+
+QBRT_API size_t qbrt_model_get_num_inputs(const struct qbrt_model *model)
+{
+	return model ? model->file->variants[0].input_count : 0;
+}
+
+QBRT_API size_t qbrt_model_get_num_outputs(const struct qbrt_model *model)
+{
+	return model ? model->file->variants[0].output_count : 0;
+}
+
+QBRT_API size_t qbrt_model_get_num_cache_layers(const struct qbrt_model *model)
+{
+	return model && model->file->cach ? model->file->cach->count : 0;
+}
+
+QBRT_API uint32_t qbrt_model_get_core_modes(const struct qbrt_model *model)
+{
+	return model ? model->file->bundles[0].mode_mask : 0;
+}
+
+QBRT_API enum qbrt_core_mode
+qbrt_model_get_core_mode(const struct qbrt_model *model)
+{
+	return model ? (enum qbrt_core_mode)model->mode : QBRT_CORE_MODE_SINGLE;
+}
+
+QBRT_API size_t qbrt_model_get_activation_slots(const struct qbrt_model *model)
+{
+	return model ? atomic_load(&model->num_slots) : 0;
+}
+
+/* size bytes of from, and zeros where the caller's struct is longer. */
+static void answer(void *to, size_t size, const void *from, size_t known)
+{
+	memcpy(to, from, size < known ? size : known);
+	if (size > known)
+		memset((char *)to + known, 0, size - known);
+}
+
+QBRT_API void qbrt_model_get_counters(const struct qbrt_model *model,
+				      struct qbrt_model_counters *counters)
+{
+	struct qbrt_model_counters now = { 0 };
+
+	if (!counters || counters->size < sizeof(counters->size))
+		return;
+	now.size = counters->size;
+	if (model) {
+		const struct qbrt_model_totals *totals = &model->totals;
+
+		now.submitted = atomic_load(&totals->submitted);
+		now.completed = atomic_load(&totals->completed);
+		now.failed = atomic_load(&totals->failed);
+		now.cancelled = atomic_load(&totals->cancelled);
+		now.input_nbytes = atomic_load(&totals->input_nbytes);
+		now.output_nbytes = atomic_load(&totals->output_nbytes);
+		now.queue_time = atomic_load(&totals->queue_time);
+		now.device_time = atomic_load(&totals->device_time);
+	}
+	answer(counters, now.size, &now, sizeof(now));
+}
+
+static uint64_t get_scratch_nbytes(const struct qbnpu_facts *facts)
+{
+	for (uint32_t i = 0; i < facts->binding_count; i++)
+		if (facts->bindings[i].kind == QBNPU_BINDING_SCRATCH)
+			return facts->bindings[i].size;
+	return 0;
+}
+
+uint64_t qbrt_model_estimate(const struct qbrt_model *model,
+			     unsigned int num_cores, unsigned int num_clusters)
+{
+	const struct qbrt_model_file *file = model->file;
+	uint64_t num_caches = file->cach ? file->cach->cache_count : 1;
+	uint64_t num_arenas = num_cores;
+	uint64_t nbytes = qbrt_round_up(file->weights_size, PAGE_NBYTES);
+
+	if (model->mode == QBRT_CORE_MODE_GLOBAL4)
+		num_arenas = num_clusters;
+	else if (model->mode == QBRT_CORE_MODE_GLOBAL8)
+		num_arenas = 1;
+	for (uint32_t i = 0; i < file->vari->variant_count; i++) {
+		const struct qbrt_model_program *program =
+			&file->programs[file->bundles[i].program[model->mode]];
+
+		nbytes += qbrt_round_up(program->size, PAGE_NBYTES);
+		nbytes += num_arenas *
+			  qbrt_round_up(get_scratch_nbytes(program->facts),
+					PAGE_NBYTES);
+	}
+	return nbytes +
+	       num_caches * qbrt_round_up(file->iotb->state_size, PAGE_NBYTES);
+}
+
+/*
+ * Before a launch the device is the file's target, or the larger profile for
+ * a file that takes any.
+ */
+QBRT_API uint64_t qbrt_model_get_memory_estimate(const struct qbrt_model *model)
+{
+	uint64_t core_mask;
+	bool is_regulus;
+
+	if (!model)
+		return 0;
+	core_mask = atomic_load(&model->core_mask);
+	is_regulus = model->file->header.target > 1;
+	if (core_mask)
+		return qbrt_model_estimate(
+			model, (unsigned int)__builtin_popcountll(core_mask),
+			atomic_load(&model->clusters));
+	return is_regulus ? qbrt_model_estimate(model, 1, 1)
+			  : qbrt_model_estimate(model, 8, 2);
+}
+
+static struct qbrt_core_id make_core_id(unsigned int cluster, uint32_t core)
+{
+	return (struct qbrt_core_id){
+		.cluster = (enum qbrt_cluster)((cluster + 1) << 16),
+		.core = (enum qbrt_core)core,
+	};
+}
+
+/*
+ * The n-th target core: local ones by cluster and core, then the global core
+ * of each cluster in the modes that have one. false: there are fewer.
+ */
+static bool get_target_core(const struct qbrt_model *model, uint64_t core_mask,
+			    size_t number, struct qbrt_core_id *core_id)
+{
+	for (unsigned int bit = 0; bit < 64; bit++)
+		if (core_mask & (UINT64_C(1) << bit) && number-- == 0) {
+			*core_id = make_core_id(bit / 8, QBRT_CORE_0 + bit % 8);
+			return true;
+		}
+	for (unsigned int cluster = 0; cluster < 8; cluster++)
+		if (model->mode != QBRT_CORE_MODE_SINGLE &&
+		    (core_mask >> (cluster * 8)) & 0xff && number-- == 0) {
+			*core_id = make_core_id(cluster, QBRT_CORE_GLOBAL);
+			return true;
+		}
+	return false;
+}
+
+QBRT_API bool qbrt_model_is_target(const struct qbrt_model *model,
+				   struct qbrt_core_id core_id)
+{
+	uint64_t core_mask = model ? atomic_load(&model->core_mask) : 0;
+	struct qbrt_core_id target;
+
+	for (size_t i = 0;
+	     core_mask && get_target_core(model, core_mask, i, &target); i++)
+		if (target.cluster == core_id.cluster &&
+		    target.core == core_id.core)
+			return true;
+	return false;
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_target_cores(const struct qbrt_model *model,
+			      struct qbrt_core_id *cores, size_t max_cores,
+			      size_t *num_cores)
+{
+	uint64_t core_mask;
+	struct qbrt_core_id core_id;
+	size_t num = 0;
+
+	if (!model || !num_cores || (!cores && max_cores))
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "qbrt_model_query_target_cores: %s is NULL",
+				 !model       ? "model"
+				 : !num_cores ? "num_cores"
+					      : "cores");
+	core_mask = atomic_load(&model->core_mask);
+	for (; get_target_core(model, core_mask, num, &core_id); num++)
+		if (num < max_cores)
+			cores[num] = core_id;
+	*num_cores = num;
+	return QBRT_OK;
+}
+
+/* The largest shape: the variable axis is what is left of the largest size. */
+static void get_max_shape(const struct qbm_io *io, uint32_t batch,
+			  int64_t *shape)
+{
+	uint64_t rest = io->size /
+			qbrt_dtype_itemsize((enum qbrt_dtype)io->device_dtype);
+
+	if (io->flags & QBRT_IO_BATCHED)
+		rest /= batch;
+	for (size_t i = 0; i < io->rank; i++) {
+		shape[i] = io->shape[i];
+		if (io->shape[i] > 0)
+			rest /= (uint64_t)io->shape[i];
+	}
+	for (size_t i = 0; i < io->rank; i++)
+		if (io->shape[i] < 0)
+			shape[i] = (int64_t)rest;
+}
+
+static void describe(const struct qbrt_model *model,
+		     const struct qbm_variant *variant, const struct qbm_io *io,
+		     struct qbrt_io_info *info)
+{
+	struct qbrt_io_info now = {
+		.size = info->size,
+		.name = qbrt_model_file_string(model->file, io->name),
+		.dtype = (enum qbrt_dtype)io->host_dtype,
+		.pinned_dtype = (enum qbrt_dtype)io->device_dtype,
+		.ndim = io->rank,
+		.max_nbytes = io->size,
+	};
+
+	for (size_t i = 0; i < io->rank; i++)
+		now.shape[i] = io->shape[i];
+	get_max_shape(io, variant->batch, now.max_shape);
+	answer(info, now.size, &now, sizeof(now));
+}
+
+static enum qbrt_status query_io(const struct qbrt_model *model, size_t number,
+				 bool is_input, size_t index,
+				 struct qbrt_io_info *info)
+{
+	const struct qbm_variant *variant;
+	uint32_t first;
+	uint32_t count;
+
+	if (!model || !info || info->size < sizeof(info->size))
+		return qbrt_fail(QBRT_INVALID_ARGUMENT, "model query: %s",
+				 !model  ? "model is NULL"
+				 : !info ? "info is NULL"
+					 : "info->size is not set");
+	if (number >= model->file->vari->variant_count)
+		return qbrt_fail(QBRT_MODEL_INVALID_VARIANT_IDX,
+				 "%s: variant %zu asked for, there are %u",
+				 model->name, number,
+				 model->file->vari->variant_count);
+	variant = &model->file->variants[number];
+	first = is_input ? variant->first_input : variant->first_output;
+	count = is_input ? variant->input_count : variant->output_count;
+	if (index >= count)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "%s: %s %zu of variant %zu asked for, there "
+				 "are %u",
+				 model->name, is_input ? "input" : "output",
+				 index, number, count);
+	describe(model, variant, &model->file->ios[first + index], info);
+	return QBRT_OK;
+}
+
+QBRT_API enum qbrt_status qbrt_model_query_input(const struct qbrt_model *model,
+						 size_t variant, size_t index,
+						 struct qbrt_io_info *info)
+{
+	return query_io(model, variant, true, index, info);
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_output(const struct qbrt_model *model, size_t variant,
+			size_t index, struct qbrt_io_info *info)
+{
+	return query_io(model, variant, false, index, info);
+}
+
+/* A buffer of variant 0's input or output at its largest. */
+static enum qbrt_status alloc_io(struct qbrt_model *model, bool is_input,
+				 size_t index, struct qbrt_pinned_memory **mem)
+{
+	struct qbrt_io_info info = { .size = sizeof(info) };
+	int64_t shape[QBRT_PINNED_MAX_NDIM];
+	const struct qbm_variant *variant;
+	struct qbrt_launched *launched;
+	const struct qbm_io *io;
+	enum qbrt_status status;
+	size_t ndim = 0;
+
+	if (!mem)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "model buffer: mem is NULL");
+	status = query_io(model, 0, is_input, index, &info);
+	if (status)
+		return status;
+	variant = &model->file->variants[0];
+	io = &model->file->ios[(is_input ? variant->first_input
+					 : variant->first_output) +
+			       index];
+	if (io->flags & QBRT_IO_BATCHED && variant->batch > 1)
+		shape[ndim++] = variant->batch;
+	memcpy(shape + ndim, info.max_shape, info.ndim * sizeof(shape[0]));
+	ndim += info.ndim;
+	status = qbrt_model_enter(model, &launched);
+	if (status)
+		return status;
+	status = qbrt_device_check_fork(launched->device);
+	if (!status)
+		status = qbrt_pinned_memory_alloc_on(launched->device,
+						     info.pinned_dtype, shape,
+						     ndim, NULL, mem);
+	qbrt_model_leave(model);
+	return status;
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_alloc_input(struct qbrt_model *model, size_t index,
+		       struct qbrt_pinned_memory **mem)
+{
+	return alloc_io(model, true, index, mem);
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_alloc_output(struct qbrt_model *model, size_t index,
+			struct qbrt_pinned_memory **mem)
+{
+	return alloc_io(model, false, index, mem);
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Life of a model: load, launch, dispose, free. Loading needs no device and
+ * keeps nothing of the file open. Getters live in model-info.c, what launching
+ * asks of the device in model-launch.c.
+ */
+#include "model.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "status.h"
+#include "util.h"
+
+static atomic_uint next_identifier;
+
+/* Auto takes the one mode that the file has; all variants have the same. */
+static enum qbrt_status resolve_mode(struct qbrt_model *model)
+{
+	const struct qbrt_model_file *file = model->file;
+	uint32_t mask = file->bundles[0].mode_mask;
+	char modes[64];
+
+	if (!qbrt_is_power_of_two(mask))
+		return qbrt_fail(
+			QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH,
+			"%s: bundle 0 (%s) has the core modes %s, and "
+			"CoreMode::Auto takes a file with exactly one",
+			model->name,
+			qbrt_model_file_string(file, file->bundles[0].name),
+			qbrt_list_bits(mask, qbrt_core_mode_names,
+				       QBRT_CORE_MODE_AUTO, modes,
+				       sizeof(modes)));
+	model->mode = (uint32_t)__builtin_ctz(mask);
+	return QBRT_OK;
+}
+
+static void free_model(struct qbrt_model *model)
+{
+	qbrt_model_file_free(model->file);
+	(void)pthread_cond_destroy(&model->retired);
+	(void)pthread_mutex_destroy(&model->launch_lock);
+	free(model->name);
+	free(model->path);
+	free(model);
+}
+
+/* path: as given to load, or NULL for a descriptor. */
+static struct qbrt_model *alloc_model(const char *path, int fd)
+{
+	struct qbrt_model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		return NULL;
+	(void)pthread_mutex_init(&model->launch_lock, NULL);
+	(void)pthread_cond_init(&model->retired, NULL);
+	model->path = strdup(path ? path : "");
+	if (path && *path)
+		model->name = strdup(path);
+	else if (asprintf(&model->name, "model of descriptor %d", fd) < 0)
+		model->name = NULL;
+	if (!model->path || !model->name) {
+		free_model(model);
+		return NULL;
+	}
+	return model;
+}
+
+static enum qbrt_status load(int fd, const char *path,
+			     struct qbrt_model **model)
+{
+	struct qbrt_model *new_model = alloc_model(path, fd);
+	enum qbrt_status status;
+
+	if (!new_model)
+		return qbrt_fail(QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+				 "no memory for a model");
+	status = qbrt_model_file_read(fd, new_model->name, &new_model->file);
+	if (!status)
+		status = resolve_mode(new_model);
+	if (status) {
+		free_model(new_model);
+		return status;
+	}
+	new_model->identifier = atomic_fetch_add(&next_identifier, 1);
+	qbrt_count(live_models);
+	*model = new_model;
+	return QBRT_OK;
+}
+
+static enum qbrt_status check_config(const struct qbrt_model_config *config)
+{
+	if (config)
+		return qbrt_fail(QBRT_NOT_IMPLEMENTED,
+				 "model configurations are not offered yet: "
+				 "pass NULL for the default one");
+	return QBRT_OK;
+}
+
+/* A FIFO must not block the open, nor a terminal become the controlling one. */
+QBRT_API enum qbrt_status
+qbrt_model_load(const char *path, const struct qbrt_model_config *config,
+		struct qbrt_model **model)
+{
+	enum qbrt_status status;
+	int fd;
+
+	if (!path || !model)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "qbrt_model_load: %s is NULL",
+				 path ? "model" : "path");
+	status = check_config(config);
+	if (status)
+		return status;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return qbrt_fail(QBRT_MODEL_FAILED_TO_LOAD_MXQ,
+				 "%s: cannot be opened: %m", path);
+	status = load(fd, path, model);
+	(void)close(fd);
+	return status;
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_load_fd(int fd, const struct qbrt_model_config *config,
+		   struct qbrt_model **model)
+{
+	enum qbrt_status status;
+
+	if (fd < 0 || !model)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "qbrt_model_load_fd: %s",
+				 model ? "fd is negative" : "model is NULL");
+	status = check_config(config);
+	if (status)
+		return status;
+	return load(fd, NULL, model);
+}
+
+/* NULL, and not inside: not launched. */
+static struct qbrt_launched *try_enter(struct qbrt_model *model)
+{
+	unsigned int users = atomic_fetch_add_explicit(&model->users, 1,
+						       memory_order_acq_rel);
+
+	if (users & QBRT_MODEL_LAUNCHED)
+		return model->launched;
+	qbrt_model_leave(model);
+	return NULL;
+}
+
+enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
+				  struct qbrt_launched **launched)
+{
+	struct qbrt_launched *found = try_enter(model);
+
+	if (found) {
+		*launched = found;
+		return QBRT_OK;
+	}
+	if (atomic_load(&model->was_launched))
+		return qbrt_fail(QBRT_MODEL_NOT_ALIVE,
+				 "%s: is disposed: launch it again",
+				 model->name);
+	return qbrt_fail(QBRT_MODEL_NOT_LAUNCHED,
+			 "%s: is not launched: call qbrt_model_launch first",
+			 model->name);
+}
+
+/*
+ * Nobody is inside who saw the bit, for the count would show it, and who enters
+ * now finds the bit gone. A thread that comes late, after a new launch, finds
+ * the bit or a user and does nothing.
+ */
+static void retire(struct qbrt_model *model)
+{
+	(void)pthread_mutex_lock(&model->launch_lock);
+	if (model->launched && atomic_load(&model->users) == 0) {
+		qbrt_launched_free(model->launched);
+		model->launched = NULL;
+		(void)pthread_cond_broadcast(&model->retired);
+	}
+	(void)pthread_mutex_unlock(&model->launch_lock);
+}
+
+void qbrt_model_leave(struct qbrt_model *model)
+{
+	if (atomic_fetch_sub_explicit(&model->users, 1, memory_order_acq_rel) ==
+	    1)
+		retire(model);
+}
+
+/* Jobs of an earlier launch may still run: their things come back first. */
+static enum qbrt_status launch(struct qbrt_model *model,
+			       struct qbrt_device *device)
+{
+	struct qbrt_launched *launched;
+	enum qbrt_status status;
+
+	while (model->launched &&
+	       !(atomic_load(&model->users) & QBRT_MODEL_LAUNCHED))
+		(void)pthread_cond_wait(&model->retired, &model->launch_lock);
+	if (model->launched)
+		return qbrt_fail(QBRT_MODEL_ALREADY_LAUNCHED,
+				 "%s: is launched on %s already: dispose it "
+				 "first",
+				 model->name, model->launched->device->id);
+	status = qbrt_launched_start(model, device, &launched);
+	if (status)
+		return status;
+	model->launched = launched;
+	atomic_store(&model->core_mask, launched->core_mask);
+	atomic_store(&model->clusters, device->facts.clusters);
+	atomic_store(&model->num_slots, launched->num_slots);
+	atomic_store(&model->was_launched, true);
+	(void)atomic_fetch_or_explicit(&model->users, QBRT_MODEL_LAUNCHED,
+				       memory_order_acq_rel);
+	return QBRT_OK;
+}
+
+QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
+					    struct qbrt_accelerator *acc)
+{
+	enum qbrt_status status;
+
+	if (!model || !acc)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "qbrt_model_launch: %s is NULL",
+				 model ? "acc" : "model");
+	status = qbrt_device_check_fork(acc->device);
+	if (status)
+		return status;
+	(void)pthread_mutex_lock(&model->launch_lock);
+	status = launch(model, acc->device);
+	(void)pthread_mutex_unlock(&model->launch_lock);
+	return status;
+}
+
+/* Nothing may be asked of a device that belongs to the parent of a fork. */
+QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)
+{
+	struct qbrt_launched *launched = model ? try_enter(model) : NULL;
+	enum qbrt_status status;
+
+	if (!launched)
+		return QBRT_OK;
+	status = qbrt_device_check_fork(launched->device);
+	if (!status &&
+	    atomic_fetch_and_explicit(&model->users, ~QBRT_MODEL_LAUNCHED,
+				      memory_order_acq_rel) &
+		    QBRT_MODEL_LAUNCHED) {
+		atomic_store(&model->core_mask, 0);
+		atomic_store(&model->num_slots, 0);
+		qbrt_slots_stop(&launched->slots);
+	}
+	qbrt_model_leave(model);
+	return status;
+}
+
+QBRT_API void qbrt_model_free(struct qbrt_model *model)
+{
+	if (!model)
+		return;
+	if (model->launched)
+		qbrt_launched_free(model->launched);
+	qbrt_uncount(live_models);
+	free_model(model);
+}

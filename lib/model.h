@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model: the checked file, and while it is launched, what the device made of
+ * it. The file part is constant from load to free. The launched part is
+ * constant while anybody uses it: a call enters the model by one atomic and
+ * leaves it by another; disposing only ends entering, and whoever leaves last
+ * gives the device's things back. So dispose waits for nobody.
+ */
+#ifndef QBRT_MODEL_H
+#define QBRT_MODEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qbruntime/qbrt.h>
+
+#include "accelerator.h"
+#include "model-file.h"
+#include "slot.h"
+#include "uapi/qbnpu_drm.h"
+
+/* qbm_io.flags, qbm_io.layout */
+#define QBRT_IO_BATCHED (1u << 0)
+#define QBRT_IO_LAYOUT_HWC 1
+
+/* One variant on the device. */
+struct qbrt_launched_variant {
+	const struct qbm_variant *variant;
+	const struct qbm_io *inputs;     /* variant->input_count */
+	const struct qbm_io *outputs;    /* variant->output_count */
+	const struct qbnpu_facts *facts; /* of its program */
+	uint32_t program;                /* the driver's handle */
+	uint32_t instance;               /* number of its PROG section */
+	/*
+	 * What SUBMIT takes but the buffers' handles: input 0, 1, ..., then
+	 * output 0, 1, ...
+	 */
+	struct drm_qbnpu_binding *bindings;
+};
+
+struct qbrt_launched {
+	struct qbrt_device *device; /* a reference */
+	uint32_t mode;              /* enum drm_qbnpu_mode */
+	uint32_t num_slots;
+	uint64_t core_mask; /* local cores */
+	bool has_weights;
+	struct qbrt_buffer weights;
+	uint32_t *programs; /* handle per PROG section, 0: not used */
+	size_t num_programs;
+	struct drm_qbnpu_binding *bindings; /* of all variants */
+	struct qbrt_slots slots;
+	size_t num_variants;
+	struct qbrt_launched_variant variants[];
+};
+
+/* Sums since load; relaxed. */
+struct qbrt_model_totals {
+	atomic_uint_fast64_t submitted, completed, failed, cancelled;
+	atomic_uint_fast64_t input_nbytes, output_nbytes;
+	atomic_int_fast64_t queue_time, device_time;
+};
+
+#define QBRT_MODEL_LAUNCHED 0x80000000u
+
+struct qbrt_model {
+	struct qbrt_model_file *file;
+	char *path; /* as given; of a descriptor "" */
+	char *name; /* for sentences, never empty */
+	uint32_t identifier;
+	uint32_t mode; /* enum qbrt_core_mode, resolved */
+	/* bit 31: launched; below it, how many threads are inside */
+	atomic_uint users;
+	atomic_bool was_launched;
+	/* of the running launch, for getters; 0: not launched */
+	atomic_uint_fast64_t core_mask;
+	atomic_uint num_slots;
+	atomic_uint clusters;
+	struct qbrt_model_totals totals;
+	/* taken by launch, and by who gives the device's things back */
+	pthread_mutex_t launch_lock;
+	pthread_cond_t retired; /* launched became NULL */
+	/* launch_lock; without it between enter and leave */
+	struct qbrt_launched *launched;
+};
+
+/*
+ * Enters the launched model: NOT_LAUNCHED or NOT_ALIVE with a sentence, or
+ * what is constant until leave.
+ */
+enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
+				  struct qbrt_launched **launched);
+void qbrt_model_leave(struct qbrt_model *model);
+
+/* model-launch.c: all of it or nothing. */
+enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
+				     struct qbrt_device *device,
+				     struct qbrt_launched **launched);
+void qbrt_launched_free(struct qbrt_launched *launched);
+
+/* model-info.c: names of core modes, in words for sentences */
+extern const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO];
+
+/* The names of the bits that are set, "Single, Multi", into text. */
+const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
+			   char *text, size_t size);
+
+/* model-info.c: bytes of one launch with this many local cores and clusters. */
+uint64_t qbrt_model_estimate(const struct qbrt_model *model,
+			     unsigned int num_cores, unsigned int num_clusters);
+
+#endif

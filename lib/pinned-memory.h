@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pinned memory: a typed, dense, row-major view of a whole storage. The
+ * fields are here for the hot call; they are constant from alloc to free.
+ */
+#ifndef QBRT_PINNED_MEMORY_H
+#define QBRT_PINNED_MEMORY_H
+
+#include <qbruntime/qbrt.h>
+
+#include "storage.h"
+
+#define QBRT_PINNED_MAX_NDIM 8
+
+struct qbrt_pinned_memory {
+	struct qbrt_storage *storage; /* a reference */
+	enum qbrt_dtype dtype;
+	size_t ndim;
+	int64_t shape[QBRT_PINNED_MAX_NDIM];
+	int64_t strides[QBRT_PINNED_MAX_NDIM]; /* bytes */
+	size_t num_elements;
+	size_t nbytes;
+};
+
+/* As qbrt_pinned_memory_alloc on an open device; nothing is checked twice. */
+enum qbrt_status
+qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
+			    const int64_t *shape, size_t ndim,
+			    const struct qbrt_pinned_options *options,
+			    struct qbrt_pinned_memory **mem);
+
+/*
+ * QBRT_TENSOR_INVALID with the first error's sentence when a failed job left
+ * the contents half written, else QBRT_OK.
+ */
+enum qbrt_status
+qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem);
+
+#endif
