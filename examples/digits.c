@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Recognises 16 handwritten digits on the first NPU, the software one where
+ * there is no other. Usage: digits [digits.qbm]; images and labels lie beside
+ * the model. What a failed run holds ends with the process.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qbruntime/qbrt.h>
+
+#define NUM_IMAGES 16
+#define NUM_DIGITS 10
+
+#define TRY(call) \
+	do { \
+		if ((call) != QBRT_OK) { \
+			(void)fprintf(stderr, "digits: %s\n", \
+				      qbrt_error_detail()); \
+			return 1; \
+		} \
+	} while (0)
+
+static const char *const kinds[] = { "none", "hardware", "software" };
+static const char *const classes[] = { "none", "locked", "hugepage", "driver" };
+
+/* "name" in the folder of the model. */
+static FILE *open_beside(const char *model, const char *name)
+{
+	const char *slash = strrchr(model, '/');
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%.*s%s",
+		       slash ? (int)(slash - model + 1) : 0, model, name);
+	return fopen(path, "r");
+}
+
+/* Of the next line "number label answer"; -1: there is none. */
+static long read_label(FILE *text)
+{
+	char line[256];
+
+	while (fgets(line, sizeof(line), text))
+		if (line[0] != '#' && strchr(line, ' '))
+			return strtol(strchr(line, ' '), NULL, 10);
+	return -1;
+}
+
+static int find_largest(const float *values)
+{
+	int largest = 0;
+
+	for (int i = 1; i < NUM_DIGITS; i++)
+		if (values[i] > values[largest])
+			largest = i;
+	return largest;
+}
+
+static int run(const char *path)
+{
+	struct qbrt_model_counters counters = { .size = sizeof(counters) };
+	FILE *pixels = open_beside(path, "digits-16.u8");
+	FILE *text = open_beside(path, "digits-16.txt");
+	struct qbrt_pinned_memory *in, *out;
+	struct qbrt_device_info *info;
+	struct qbrt_accelerator *acc;
+	struct qbrt_model *model;
+	int num_right = 0;
+
+	TRY(qbrt_model_load(path, NULL, &model));
+	TRY(qbrt_accelerator_open(NULL, -1, &acc));
+	TRY(qbrt_accelerator_query_info(acc, &info));
+	TRY(qbrt_model_launch(model, acc));
+	TRY(qbrt_model_alloc_input(model, 0, &in));
+	TRY(qbrt_model_alloc_output(model, 0, &out));
+	(void)printf("device: %s\n", qbrt_accelerator_get_id(acc));
+	(void)printf("kind: %s\n", kinds[qbrt_device_info_get_kind(info)]);
+	(void)printf("input buffer: %s\n",
+		     classes[qbrt_pinned_memory_get_contiguity(in)]);
+	for (int i = 0; i < NUM_IMAGES; i++) {
+		long label = text ? read_label(text) : -1;
+		int answer;
+
+		/* from the file into the NPU's memory */
+		if (label < 0 || !pixels ||
+		    !fread(qbrt_pinned_memory_get_data(in),
+			   qbrt_pinned_memory_get_nbytes(in), 1, pixels)) {
+			(void)fprintf(stderr, "digits: no image %d\n", i);
+			return 1;
+		}
+		TRY(qbrt_model_infer_pinned_memory(model, NULL, &in, 1, &out,
+						   1));
+		answer = find_largest(qbrt_pinned_memory_get_data(out));
+		(void)printf("%ld %d\n", label, answer);
+		num_right += answer == label;
+	}
+	qbrt_model_get_counters(model, &counters);
+	(void)printf("agree: %d of %d\n", num_right, NUM_IMAGES);
+	(void)printf("copied bytes: %ju\n", (uintmax_t)counters.copied_nbytes);
+	(void)fclose(text);
+	(void)fclose(pixels);
+	qbrt_pinned_memory_free(out);
+	qbrt_pinned_memory_free(in);
+	qbrt_model_free(model);
+	qbrt_device_info_free(info);
+	qbrt_accelerator_close(acc);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/digits.qbm",
+		       qbrt_get_data_dir());
+	return run(argc > 1 ? argv[1] : path);
+}
