@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+/*
+ * K500: the contract of docs/spec/kernel.md, over every driver of this build
+ * that has a node. The tests are in check-kmd-<request group>.c.
+ */
+#include "check-kmd.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "util.h"
+
+static int count_drivers(void)
+{
+	int num = 0;
+
+	while (qbrt_kmd_drivers[num])
+		num++;
+	return num;
+}
+
+void kmd_add_tests(struct kmd_tests *all, const struct qbrt_test *tests,
+		   size_t num)
+{
+	assert(all->num + num <= qbrt_array_size(all->tests));
+	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
+	for (size_t i = 0; i < num; i++)
+		all->tests[all->num + i].num_rounds = count_drivers();
+	all->num += num;
+}
+
+int main(void)
+{
+	static struct kmd_tests all;
+
+	kmd_request_tests(&all);
+	kmd_user_tests(&all);
+	kmd_file_tests(&all);
+	kmd_query_tests(&all);
+	kmd_buffer_tests(&all);
+	kmd_program_tests(&all);
+	kmd_weights_tests(&all);
+	kmd_queue_tests(&all);
+	kmd_order_tests(&all);
+	kmd_submit_tests(&all);
+	kmd_copy_tests(&all);
+	kmd_wait_tests(&all);
+	return qbrt_test_run("kmd", all.tests, all.num);
+}

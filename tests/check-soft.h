@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of check-soft share: the tests of one file each. */
+#ifndef TESTS_CHECK_SOFT_H
+#define TESTS_CHECK_SOFT_H
+
+#include "check-kmd.h"
+
+struct soft_tests {
+	struct qbrt_test tests[64];
+	size_t num;
+};
+void soft_add_tests(struct soft_tests *all, const struct qbrt_test *tests,
+		    size_t num);
+void soft_bo_tests(struct soft_tests *all);
+void soft_user_tests(struct soft_tests *all);
+void soft_job_tests(struct soft_tests *all);
+void soft_inline_tests(struct soft_tests *all);
+
+#endif

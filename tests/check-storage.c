@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Uses, waiters, references and validity of a storage, on a real device so
+ * that the last reference gives a real buffer back.
+ */
+#include "test-util.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "counters.h"
+#include "status.h"
+#include "storage.h"
+#include "util.h"
+
+#define NUM_THREADS 8
+#define NUM_ROUNDS 2000
+
+static struct qbrt_accelerator *acc;
+
+static struct qbrt_storage *alloc_storage(size_t nbytes)
+{
+	struct qbrt_storage *storage;
+	struct qbrt_buffer buffer;
+
+	if (!acc)
+		ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
+	ck_assert_ok(qbrt_device_take_buffer(acc->device, nbytes, 64, false,
+					     &buffer));
+	storage = qbrt_storage_alloc(acc->device, &buffer);
+	ck_assert_ptr_nonnull(storage);
+	return storage;
+}
+
+static void close_device(void)
+{
+	qbrt_accelerator_close(acc);
+	acc = NULL;
+}
+
+/* PM17 Q488 */
+START_TEST(readers_share_and_keep_a_writer_out)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+
+	ck_assert(qbrt_storage_begin_read(storage));
+	ck_assert(qbrt_storage_begin_read(storage));
+	ck_assert(!qbrt_storage_begin_write(storage));
+	qbrt_storage_end_read(storage);
+	ck_assert(!qbrt_storage_begin_write(storage));
+	qbrt_storage_end_read(storage);
+	ck_assert(qbrt_storage_begin_write(storage));
+	qbrt_storage_end_write(storage);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+/* PM17 Q488 */
+START_TEST(a_writer_keeps_everybody_out)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+
+	ck_assert(qbrt_storage_begin_write(storage));
+	ck_assert(!qbrt_storage_begin_write(storage));
+	ck_assert(!qbrt_storage_begin_read(storage));
+	qbrt_storage_end_write(storage);
+	ck_assert(qbrt_storage_begin_read(storage));
+	qbrt_storage_end_read(storage);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+START_TEST(nobody_waits_for_readers_or_for_nobody)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+
+	qbrt_storage_wait_written(storage);
+	ck_assert(qbrt_storage_begin_read(storage));
+	qbrt_storage_wait_written(storage);
+	qbrt_storage_end_read(storage);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+static void *wait_and_read(void *arg)
+{
+	struct qbrt_storage *storage = arg;
+	int value;
+
+	qbrt_storage_wait_written(storage);
+	memcpy(&value, storage->buffer.data, sizeof(value));
+	return (void *)(intptr_t)value;
+}
+
+/* PM11 */
+START_TEST(waiters_wake_when_the_writer_ends_and_see_what_it_wrote)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+	pthread_t threads[NUM_THREADS];
+	const int value = 42;
+	void *seen;
+	int i;
+
+	ck_assert(qbrt_storage_begin_write(storage));
+	for (i = 0; i < NUM_THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						wait_and_read, storage),
+				 0);
+	/* in the second round all of them are on their way to sleep */
+	while (_i && atomic_load(&storage->waiters) < NUM_THREADS)
+		sched_yield();
+	memcpy(storage->buffer.data, &value, sizeof(value));
+	qbrt_storage_end_write(storage);
+	for (i = 0; i < NUM_THREADS; i++) {
+		ck_assert_int_eq(pthread_join(threads[i], &seen), 0);
+		ck_assert_int_eq((int)(intptr_t)seen, value);
+	}
+	ck_assert_uint_eq(atomic_load(&storage->waiters), 0);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+struct contest {
+	struct qbrt_storage *storage;
+	atomic_ulong num_writes;
+};
+
+static void *contend(void *arg)
+{
+	struct contest *contest = arg;
+	struct qbrt_storage *storage = contest->storage;
+	unsigned long *words = storage->buffer.data;
+	unsigned long num_torn = 0;
+	int i;
+
+	for (i = 0; i < NUM_ROUNDS; i++) {
+		if (i % 4 == 0 && qbrt_storage_begin_write(storage)) {
+			words[0]++;
+			words[1]++;
+			atomic_fetch_add(&contest->num_writes, 1);
+			qbrt_storage_end_write(storage);
+		} else if (qbrt_storage_begin_read(storage)) {
+			num_torn += words[0] != words[1];
+			qbrt_storage_end_read(storage);
+		} else {
+			qbrt_storage_wait_written(storage);
+		}
+	}
+	return (void *)num_torn;
+}
+
+START_TEST(a_write_use_is_exclusive_among_eight_threads)
+{
+	struct contest contest = { .storage = alloc_storage(64) };
+	pthread_t threads[NUM_THREADS];
+	unsigned long *words = contest.storage->buffer.data;
+	void *num_torn;
+	int i;
+
+	for (i = 0; i < NUM_THREADS; i++)
+		ck_assert_int_eq(
+			pthread_create(&threads[i], NULL, contend, &contest),
+			0);
+	for (i = 0; i < NUM_THREADS; i++) {
+		ck_assert_int_eq(pthread_join(threads[i], &num_torn), 0);
+		ck_assert_ptr_null(num_torn);
+	}
+	ck_assert_uint_gt(atomic_load(&contest.num_writes), 0);
+	ck_assert_uint_eq(words[0], atomic_load(&contest.num_writes));
+	ck_assert_uint_eq(atomic_load(&contest.storage->uses), 0);
+	qbrt_storage_unref(contest.storage);
+	close_device();
+}
+END_TEST
+
+/* Q495 */
+START_TEST(the_last_reference_gives_the_buffer_back)
+{
+	struct qbrt_storage *storage = alloc_storage(5000);
+	unsigned long before = atomic_load(&qbrt_counters.pooled_nbytes);
+	unsigned long size = storage->buffer.size;
+
+	ck_assert_ptr_eq(qbrt_storage_ref(storage), storage);
+	qbrt_storage_unref(storage);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), before);
+	ck_assert(qbrt_storage_begin_read(storage));
+	qbrt_storage_end_read(storage);
+	qbrt_storage_unref(storage);
+	/* a huge page is larger than what the pool takes */
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes),
+			  size <= (1u << 20) ? before + size : before);
+	close_device();
+}
+END_TEST
+
+/* Q201 */
+START_TEST(a_storage_keeps_its_device_open)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+
+	close_device();
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.open_devices), 1);
+	memset(storage->buffer.data, 1, 100);
+	qbrt_storage_unref(storage);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.open_devices), 0);
+}
+END_TEST
+
+/* Q485 PM14 */
+START_TEST(the_first_failure_stays_until_the_contents_count_again)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+
+	ck_assert_uint_eq(atomic_load(&storage->invalid_status), QBRT_OK);
+	qbrt_storage_invalidate(storage,
+				qbrt_fail(QBRT_MODEL_PREDICT_ERROR, "first"));
+	qbrt_storage_invalidate(storage, qbrt_fail(QBRT_CANCELLED, "second"));
+	ck_assert_uint_eq(atomic_load(&storage->invalid_status),
+			  QBRT_MODEL_PREDICT_ERROR);
+	ck_assert_str_eq(storage->invalid_detail, "first");
+	qbrt_storage_validate(storage);
+	ck_assert_uint_eq(atomic_load(&storage->invalid_status), QBRT_OK);
+	qbrt_storage_invalidate(storage, qbrt_fail(QBRT_CANCELLED, "third"));
+	ck_assert_uint_eq(atomic_load(&storage->invalid_status),
+			  QBRT_CANCELLED);
+	ck_assert_str_eq(storage->invalid_detail, "third");
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+START_TEST(unref_takes_null)
+{
+	qbrt_storage_unref(NULL);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.open_devices), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const struct qbrt_test tests[] = {
+		QBRT_TEST(readers_share_and_keep_a_writer_out),
+		QBRT_TEST(a_writer_keeps_everybody_out),
+		QBRT_TEST(nobody_waits_for_readers_or_for_nobody),
+		QBRT_LOOP_TEST(
+			waiters_wake_when_the_writer_ends_and_see_what_it_wrote,
+			2),
+		QBRT_TEST(a_write_use_is_exclusive_among_eight_threads),
+		QBRT_TEST(the_last_reference_gives_the_buffer_back),
+		QBRT_TEST(a_storage_keeps_its_device_open),
+		QBRT_TEST(
+			the_first_failure_stays_until_the_contents_count_again),
+		QBRT_TEST(unref_takes_null),
+	};
+
+	return qbrt_test_run("storage", tests, qbrt_array_size(tests));
+}

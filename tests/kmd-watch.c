@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* A copy of the device's ops table whose ioctl counts and passes on. */
+#include "kmd-watch.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "accelerator.h"
+
+struct kmd_watch kmd_watch;
+
+static const struct qbrt_kmd *watched;
+static struct qbrt_kmd watching;
+
+/* true: the request is one of those that the driver does not see. */
+static bool answer(unsigned long request, void *arg)
+{
+	if (!atomic_load(&kmd_watch.answers_programs))
+		return false;
+	if (request == DRM_IOCTL_QBNPU_PROGRAM_CREATE) {
+		((struct drm_qbnpu_program_create *)arg)->handle = 1;
+		return true;
+	}
+	if (request == DRM_IOCTL_QBNPU_SUBMIT) {
+		struct drm_qbnpu_submit *submit = arg;
+		struct drm_qbnpu_wait *wait =
+			(struct drm_qbnpu_wait *)(uintptr_t)submit->wait;
+
+		memcpy(kmd_watch.params, submit->params,
+		       sizeof(kmd_watch.params));
+		submit->job = 1;
+		wait->state = DRM_QBNPU_JOB_COMPLETE;
+		return true;
+	}
+	return request == DRM_IOCTL_QBNPU_PROGRAM_DESTROY;
+}
+
+static int watch_ioctl(int file, unsigned long request, void *arg)
+{
+	atomic_fetch_add(&kmd_watch.requests[_IOC_NR(request)], 1);
+	atomic_fetch_add(&kmd_watch.total, 1);
+	if (answer(request, arg))
+		return 0;
+	if (request == DRM_IOCTL_QBNPU_SUBMIT &&
+	    atomic_load(&kmd_watch.ends_waits)) {
+		struct drm_qbnpu_submit *submit = arg;
+		struct drm_qbnpu_wait *wait =
+			(struct drm_qbnpu_wait *)(uintptr_t)submit->wait;
+
+		wait->timeout_ns = 0;
+	}
+	return watched->ioctl(file, request, arg);
+}
+
+void kmd_watch_begin(struct qbrt_accelerator *acc)
+{
+	memset(&kmd_watch, 0, sizeof(kmd_watch));
+	if (acc->device->kmd == &watching)
+		return;
+	watched = acc->device->kmd;
+	watching = *watched;
+	watching.ioctl = watch_ioctl;
+	acc->device->kmd = &watching;
+}
+
+unsigned long kmd_watch_count(unsigned long request)
+{
+	return atomic_load(&kmd_watch.requests[_IOC_NR(request)]);
+}

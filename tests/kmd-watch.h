@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches what one open device asks of its driver: counts the requests by
+ * number, ends the wait of SUBMITs early as a signal would, and answers in the
+ * driver's place for programs that it does not take.
+ */
+#ifndef TESTS_KMD_WATCH_H
+#define TESTS_KMD_WATCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qbruntime/qbrt.h>
+
+#define KMD_WATCH_NUM_REQUESTS 256
+
+struct kmd_watch {
+	/* by _IOC_NR(request); private ones from DRM_COMMAND_BASE on */
+	atomic_ulong requests[KMD_WATCH_NUM_REQUESTS];
+	atomic_ulong total;
+	/* SUBMIT returns when it has queued the job (K094) */
+	atomic_bool ends_waits;
+	/* programs and their jobs succeed at once, unseen by the driver */
+	atomic_bool answers_programs;
+	uint32_t params[4]; /* of the last such job */
+};
+
+extern struct kmd_watch kmd_watch;
+
+/* Before other threads use the device; the counts begin at 0. */
+void kmd_watch_begin(struct qbrt_accelerator *acc);
+
+/* How often this request came since. */
+unsigned long kmd_watch_count(unsigned long request);
+
+#endif
