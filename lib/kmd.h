@@ -81,7 +81,10 @@ struct qbrt_kmd {
 
 	/*
 	 * Maps length bytes of what a request named by offset. prot: PROT_READ
-	 * and PROT_WRITE. The mapping keeps its memory alive until munmap.
+	 * and PROT_WRITE. The mapping keeps its memory alive until munmap. In
+	 * a child of fork, where requests on inherited files answer -ENODEV,
+	 * munmap still takes what was inherited, and gives back the child's own
+	 * memory only.
 	 */
 	int (*mmap)(int file, uint64_t offset, size_t length, int prot,
 		    void **address);

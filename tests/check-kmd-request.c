@@ -331,8 +331,18 @@ static int try_everything(const struct kmd_set *set)
 	return 0;
 }
 
+/* In the child: what it inherited is unmapped here, and nowhere else. */
+static bool gives_back(const struct kmd_buffer *buffer)
+{
+	unsigned char is_there;
+
+	return !kmd->munmap(kmd_file, buffer->data, buffer->size) &&
+	       mincore(buffer->data, buffer->size, &is_there) &&
+	       errno == ENOMEM;
+}
+
 /* In the child: a device of its own works, and the parent's stays closed. */
-static int open_own(void)
+static int open_own(const struct kmd_set *set)
 {
 	int inherited = kmd_file;
 	struct drm_qbnpu_queue_create create = { 0 };
@@ -345,6 +355,11 @@ static int open_own(void)
 	if (kmd_call(DRM_IOCTL_QBNPU_QUEUE_CREATE, &create) != -ENODEV ||
 	    file == inherited)
 		return 7;
+	/* of its own there is no such mapping, of the parent's there was */
+	if (kmd->munmap(file, set->output.data, set->output.size) != -EINVAL)
+		return 9;
+	if (!gives_back(&set->output))
+		return 10;
 	kmd->close(file);
 	return 0;
 }
@@ -362,7 +377,9 @@ START_TEST(a_forked_child_has_no_device)
 	if (!child) {
 		int err = try_everything(&set);
 
-		_exit(err ? err : open_own());
+		if (!err && !gives_back(&set.input))
+			err = 8;
+		_exit(err ? err : open_own(&set));
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFEXITED(status));

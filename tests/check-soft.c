@@ -221,5 +221,6 @@ int main(void)
 	soft_user_tests(&all);
 	soft_job_tests(&all);
 	soft_inline_tests(&all);
+	soft_limit_tests(&all);
 	return qbrt_test_run("soft", all.tests, all.num);
 }

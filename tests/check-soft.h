@@ -15,5 +15,6 @@ void soft_bo_tests(struct soft_tests *all);
 void soft_user_tests(struct soft_tests *all);
 void soft_job_tests(struct soft_tests *all);
 void soft_inline_tests(struct soft_tests *all);
+void soft_limit_tests(struct soft_tests *all);
 
 #endif

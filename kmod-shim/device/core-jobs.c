@@ -119,31 +119,32 @@ void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job)
 }
 
 /*
- * Gives a core that has ended its item the next one, or makes it idle. true:
- * it has one, its thread is to be woken.
+ * Gives a core that has ended its item the next one, or makes it idle. A core
+ * without a thread ran its item inline, and nobody would run another one.
  */
-static bool give_next(struct qbnpu_core *core)
+static void give_next(struct qbnpu_core *core)
 {
 	struct qbnpu_npu *npu = core->npu;
 	struct qbnpu_job *job;
 	uint32_t i;
 
 	core->is_running = false;
-	for (i = 0; i < QBNPU_NUM_PRIORITIES; i++) {
+	for (i = 0; core->has_thread && i < QBNPU_NUM_PRIORITIES; i++) {
 		for (job = npu->waiting[i].first; job; job = job->next) {
 			if (!(qbnpu_job_get_mask(npu, job) >> core->bit & 1))
 				continue;
 			qbnpu_jobs_give(core, job);
 			if (get(&job->next_item) == job->item_count)
 				remove_job(npu, job);
-			return true;
+			return;
 		}
 	}
 	core->job = NULL;
 	npu->idle_mask |= UINT64_C(1) << core->bit;
+	if (npu->num_waiting_runs)
+		(void)pthread_cond_broadcast(&npu->has_idle);
 	if (npu->is_closing)
 		(void)pthread_cond_signal(&npu->quiet);
-	return false;
 }
 
 static int status_of_cause(uint32_t cause)
@@ -264,7 +265,7 @@ struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
 	/* no item is given out after a job was told to stop */
 	if (get(&job->stop_cause) && get(&job->next_item) < job->item_count)
 		remove_job(npu, job);
-	(void)give_next(core);
+	give_next(core);
 	if (get(&job->runners) ||
 	    (!get(&job->stop_cause) && get(&job->items_left)))
 		return NULL;
@@ -288,7 +289,7 @@ bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
 			continue;
 		note_failure(job, core->item, QBNPU_NONE32);
 		set(&job->runners, get(&job->runners) - 1);
-		(void)give_next(core);
+		give_next(core);
 	}
 	if (get(&job->runners))
 		return false;

@@ -9,6 +9,10 @@
  * an idle core never has a waiting job that it may run, a job of any number of
  * items needs no memory of its own, and an item never waits behind a core that
  * is slower than another of its mask (DV02).
+ *
+ * Where the system gives no more threads, waiting items are for the cores that
+ * have one; where no core of a mask has, a run on the caller's own thread waits
+ * for an idle core (Q337), and nothing is queued.
  */
 #include "core.h"
 
@@ -130,35 +134,52 @@ static int start_thread(struct qbnpu_core *core)
 	return 0;
 }
 
-/* Threads for all cores of mask that have none. */
-static int start_threads(struct qbnpu_npu *npu, uint64_t mask)
+static bool has_thread(struct qbnpu_core *core)
 {
-	uint32_t i;
-	int err;
-
-	for (i = 0; i < npu->num_cores; i++) {
-		struct qbnpu_core *core = &npu->cores[i];
-
-		if (core->has_thread || !(mask >> core->bit & 1))
-			continue;
-		err = start_thread(core);
-		if (err)
-			return err;
-	}
-	return 0;
+	return core->has_thread || !start_thread(core);
 }
 
-/* The idle cores of mask that get an item: the num lowest. */
-static uint64_t choose_idle(const struct qbnpu_npu *npu, uint64_t mask,
-			    uint32_t num)
+/* Threads for cores of mask, the lowest first: those that have one then. */
+static uint64_t start_threads(struct qbnpu_npu *npu, uint64_t mask)
 {
-	uint64_t rest = mask & npu->idle_mask, chosen = 0;
+	uint64_t rest, ready = 0;
 
-	while (rest && num--) {
+	for (rest = mask; rest; rest &= rest - 1) {
+		if (has_thread(find_lowest(npu, rest)))
+			ready |= rest & -rest;
+	}
+	return ready;
+}
+
+/* The idle cores of mask that get an item: the num lowest with a thread. */
+static uint64_t choose_idle(struct qbnpu_npu *npu, uint64_t mask, uint32_t num)
+{
+	uint64_t rest, chosen = 0;
+
+	for (rest = mask & npu->idle_mask; rest && num; rest &= rest - 1) {
+		if (!has_thread(find_lowest(npu, rest)))
+			continue;
 		chosen |= rest & -rest;
-		rest &= rest - 1;
+		num--;
 	}
 	return chosen;
+}
+
+int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
+{
+	const uint64_t mask = qbnpu_job_get_mask(npu, job);
+	uint64_t rest;
+	int err = 0;
+
+	lock_npu(npu);
+	for (rest = mask; rest; rest &= rest - 1) {
+		if (find_lowest(npu, rest)->has_thread)
+			break;
+	}
+	if (!rest && !choose_idle(npu, mask, 1) && !start_threads(npu, mask))
+		err = -ENOMEM;
+	unlock_npu(npu);
+	return err;
 }
 
 int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
@@ -166,7 +187,6 @@ int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	const uint64_t mask = qbnpu_job_get_mask(npu, job);
 	uint64_t chosen, rest;
 	bool has_to_wait;
-	int err;
 
 	if (!mask || !job->item_count)
 		return -EINVAL;
@@ -174,10 +194,9 @@ int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	chosen = choose_idle(npu, mask, job->item_count);
 	has_to_wait = (uint32_t)__builtin_popcountll(chosen) < job->item_count;
 	/* whichever core becomes free for what waits needs a thread to do so */
-	err = start_threads(npu, has_to_wait ? mask : chosen);
-	if (err) {
+	if (has_to_wait && !start_threads(npu, mask)) {
 		unlock_npu(npu);
-		return err;
+		return -ENOMEM;
 	}
 	qbnpu_jobs_begin_job(npu, job);
 	for (rest = chosen; rest; rest &= rest - 1)
@@ -190,41 +209,88 @@ int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	return 0;
 }
 
-int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
+/* Until a core becomes idle, the job is told to stop, or its deadline. */
+static void wait_idle(struct qbnpu_npu *npu, const struct qbnpu_job *job)
+{
+	const struct timespec limit = {
+		.tv_sec = job->deadline_ns / QBRT_NS_PER_SEC,
+		.tv_nsec = job->deadline_ns % QBRT_NS_PER_SEC,
+	};
+
+	npu->num_waiting_runs++;
+	if (job->deadline_ns == INT64_MAX)
+		(void)pthread_cond_wait(&npu->has_idle, &npu->lock);
+	else
+		(void)pthread_cond_timedwait(&npu->has_idle, &npu->lock,
+					     &limit);
+	npu->num_waiting_runs--;
+}
+
+/*
+ * For an inline run; lock held. 0 with the idle core; -EBUSY: a thread will
+ * come by; -ECANCELED: the job has to end before one became idle.
+ */
+static int take_core(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     struct qbnpu_core **core)
 {
 	const uint64_t mask = qbnpu_job_get_mask(npu, job);
-	struct qbnpu_float_modes modes;
-	struct qbnpu_job *complete;
+
+	while (!(mask & npu->idle_mask)) {
+		if (start_threads(npu, mask))
+			return -EBUSY;
+		if (atomic_load(&job->stop_cause) ||
+		    qbrt_now_ns() >= job->deadline_ns)
+			return -ECANCELED;
+		wait_idle(npu, job);
+	}
+	*core = find_lowest(npu, mask & npu->idle_mask);
+	return 0;
+}
+
+static int run_item(struct qbnpu_core *core, int64_t stop_ns, uint32_t *command)
+{
+	const struct qbnpu_kernels *kernels = core->npu->kernels;
+	const struct qbnpu_float_modes modes = qbnpu_float_enter();
+	int err;
+
+	if (kernels)
+		kernels->thread_enter();
+	err = qbnpu_item_run(core, stop_ns, expire_waiting, command);
+	if (kernels)
+		kernels->thread_leave();
+	qbnpu_float_leave(modes);
+	return err;
+}
+
+int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
+{
+	struct qbnpu_job *complete = job;
 	struct qbnpu_core *core;
 	uint32_t command;
 	int64_t stop_ns;
 	int err;
 
-	if (!mask || job->item_count != 1)
+	if (!qbnpu_job_get_mask(npu, job) || job->item_count != 1)
 		return -EINVAL;
 	lock_npu(npu);
-	if (!(mask & npu->idle_mask)) {
+	err = take_core(npu, job, &core);
+	if (err == -EBUSY) {
 		unlock_npu(npu);
-		return -EBUSY;
+		return err;
 	}
-	core = find_lowest(npu, mask & npu->idle_mask);
 	qbnpu_jobs_begin_job(npu, job);
-	qbnpu_jobs_give(core, job);
-	stop_ns = qbnpu_jobs_begin_item(core);
-	unlock_npu(npu);
-
-	modes = qbnpu_float_enter();
-	if (npu->kernels)
-		npu->kernels->thread_enter();
-	err = qbnpu_item_run(core, stop_ns, expire_waiting, &command);
-	if (npu->kernels)
-		npu->kernels->thread_leave();
-	qbnpu_float_leave(modes);
-
-	lock_npu(npu);
-	complete = qbnpu_jobs_end_item(core, err, command);
-	if (core->job)
-		(void)pthread_cond_signal(&core->wake);
+	if (err) {
+		(void)qbnpu_jobs_stop(npu, job, QBNPU_CAUSE_TIME);
+	} else {
+		qbnpu_jobs_give(core, job);
+		stop_ns = qbnpu_jobs_begin_item(core);
+		unlock_npu(npu);
+		err = run_item(core, stop_ns, &command);
+		lock_npu(npu);
+		complete = qbnpu_jobs_end_item(core, err, command);
+		if (core->job)
+			(void)pthread_cond_signal(&core->wake);
+	}
 	unlock_npu(npu);
 	assert(complete == job);
 	complete->done(complete);
@@ -239,10 +305,12 @@ void qbnpu_cores_cancel(struct qbnpu_npu *npu, struct qbnpu_job *job,
 	assert(cause != QBNPU_CAUSE_NONE);
 	lock_npu(npu);
 	/* on its way into qbnpu_npu_run: it ends there before its first item */
-	if (!job->is_complete && !atomic_load(&job->items_left))
+	if (!job->is_complete && !atomic_load(&job->items_left)) {
 		atomic_store(&job->stop_cause, cause);
-	else if (!job->is_complete)
+		(void)pthread_cond_broadcast(&npu->has_idle);
+	} else if (!job->is_complete) {
 		is_complete = qbnpu_jobs_stop(npu, job, cause);
+	}
 	unlock_npu(npu);
 	if (is_complete)
 		job->done(job);
@@ -251,11 +319,16 @@ void qbnpu_cores_cancel(struct qbnpu_npu *npu, struct qbnpu_job *job,
 int qbnpu_cores_start(struct qbnpu_npu *npu)
 {
 	const struct qbnpu_npu_facts *facts = &npu->facts;
+	pthread_condattr_t attr;
 	uint32_t i;
 
 	if (pthread_mutex_init(&npu->lock, NULL))
 		return -ENOMEM;
 	(void)pthread_cond_init(&npu->quiet, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&npu->has_idle, &attr);
+	(void)pthread_condattr_destroy(&attr);
 	npu->num_cores = facts->clusters * facts->local_cores;
 	npu->idle_mask = facts->core_mask;
 	atomic_init(&npu->next_deadline, INT64_MAX);
@@ -285,5 +358,6 @@ void qbnpu_cores_stop(struct qbnpu_npu *npu)
 		(void)pthread_cond_destroy(&npu->cores[i].wake);
 	}
 	(void)pthread_cond_destroy(&npu->quiet);
+	(void)pthread_cond_destroy(&npu->has_idle);
 	(void)pthread_mutex_destroy(&npu->lock);
 }

@@ -48,6 +48,9 @@ struct qbnpu_npu {
 
 	pthread_mutex_t lock;
 	pthread_cond_t quiet; /* closing, and the last core became idle */
+	/* num_waiting_runs: a core became idle, or one of them is to stop */
+	pthread_cond_t has_idle;
+	uint32_t num_waiting_runs; /* inline ones, without any thread */
 	bool is_closing;
 	uint64_t idle_mask;
 	/* jobs with items that no core has, most urgent first */
@@ -62,6 +65,7 @@ int qbnpu_cores_start(struct qbnpu_npu *npu);
 /* Waits until all are idle and ends their threads. */
 void qbnpu_cores_stop(struct qbnpu_npu *npu);
 
+int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job);
 int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job);
 int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job);
 void qbnpu_cores_cancel(struct qbnpu_npu *npu, struct qbnpu_job *job,

@@ -243,6 +243,12 @@ uint64_t qbnpu_npu_get_memory_free(const struct qbnpu_npu *npu)
 	return atomic_load_explicit(&npu->memory_free, memory_order_relaxed);
 }
 
+/* An engine of tests is always ready. */
+int qbnpu_npu_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
+{
+	return npu->engine ? 0 : qbnpu_cores_prepare(npu, job);
+}
+
 int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 {
 	if (npu->engine)

@@ -204,15 +204,23 @@ const struct qbnpu_facts *
 qbnpu_executable_get_facts(const struct qbnpu_executable *executable);
 
 /*
+ * Starts a core's thread if no core of the job's mask has one; submit does not
+ * fail from then on. -ENOMEM: none could be started.
+ */
+int qbnpu_npu_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job);
+
+/*
  * Queues a ready job on its cores; done() comes later, always. -ENOMEM: not
- * queued (a core's thread could not be started).
+ * queued (no core of its mask has a thread, and none could be started).
  */
 int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job);
 
 /*
  * Runs a job of one item on the calling thread, done() included, if a core of
- * its mask is idle. -EBUSY: none is, nothing happened. Saves and restores the
- * thread's floating point modes.
+ * its mask is idle. Where no core of the mask can have a thread, waits for one
+ * to become idle, up to the job's deadline. -EBUSY: none is idle, nothing
+ * happened, submit will queue it. Saves and restores the thread's floating
+ * point modes.
  */
 int qbnpu_npu_run(struct qbnpu_npu *npu, struct qbnpu_job *job);
 

@@ -9,11 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -26,6 +28,9 @@
 #endif
 
 #define MAX_TRIES 16
+
+/* So many bytes are taken between two looks at what is available. */
+#define BYTES_PER_LOOK (UINT64_C(16) << 20)
 
 #define PAGEMAP_PRESENT (UINT64_C(1) << 63)
 #define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1)
@@ -79,30 +84,60 @@ uint64_t qbnpu_soft_get_system_limit(void)
 	return num_pages / 2 * page_size;
 }
 
-/* What the kernel could give without ending a process for it (K044). */
-static uint64_t get_available(void)
+/*
+ * Whether the kernel can give size bytes without ending a process for it
+ * (K044). *available: how much it can, UINT64_MAX when that was not looked at.
+ */
+static bool is_available(uint64_t size, uint64_t *available)
 {
+	static atomic_uint_fast64_t taken; /* since the last look */
 	uint64_t kib;
 
-	if (!read_number("/proc/meminfo", "MemAvailable:", &kib))
-		return UINT64_MAX;
-	return kib << 10;
+	*available = UINT64_MAX;
+	if (atomic_fetch_add(&taken, size) + size < BYTES_PER_LOOK)
+		return true;
+	if (read_number("/proc/meminfo", "MemAvailable:", &kib))
+		*available = kib << 10;
+	if (size > *available)
+		return false;
+	atomic_store(&taken, 0);
+	return true;
 }
 
-/* What RLIMIT_MEMLOCK leaves, in whole pages. */
-static uint64_t get_lockable(void)
+static bool may_lock_anything(void)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &header, data) &&
+	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &
+		       CAP_TO_MASK(CAP_IPC_LOCK);
+}
+
+uint64_t qbnpu_soft_get_lock_limit(void)
 {
 	struct rlimit limit;
-	uint64_t kib = 0;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) ||
-	    limit.rlim_cur == RLIM_INFINITY)
+	    limit.rlim_cur == RLIM_INFINITY || may_lock_anything())
 		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+/* What the limit leaves, in whole pages. */
+static uint64_t get_lockable(void)
+{
+	uint64_t limit = qbnpu_soft_get_lock_limit();
+	uint64_t kib = 0;
+
+	if (limit == UINT64_MAX)
+		return limit;
 	(void)read_number("/proc/self/status", "VmLck:", &kib);
-	if (limit.rlim_cur <= kib << 10)
+	if (limit <= kib << 10)
 		return 0;
-	return (limit.rlim_cur - (kib << 10)) &
-	       ~(qbnpu_soft_get_page_size() - 1);
+	return (limit - (kib << 10)) & ~(qbnpu_soft_get_page_size() - 1);
 }
 
 /*
@@ -147,7 +182,7 @@ static int map_file(unsigned int flags, uint64_t size, uint64_t alignment,
 	memory->fd = memfd_create("qbnpu-soft-bo",
 				  flags | MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (memory->fd < 0)
-		return -ENOMEM;
+		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
 	if (ftruncate(memory->fd, (off_t)size) ||
 	    fcntl(memory->fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -230,22 +265,21 @@ int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
 				   struct qbnpu_soft_memory *memory,
 				   uint64_t *limit)
 {
-	uint64_t available = get_available();
-	int err;
+	uint64_t available, lockable;
+	int err = -ENOMEM;
 
-	*limit = get_lockable();
 	size = qbrt_round_up(size, qbnpu_soft_get_page_size());
-	if (size > available) {
-		*limit = *limit < available ? *limit : available;
-		return -ENOMEM;
-	}
-	err = map_file(0, size, alignment, memory);
-	if (err)
-		return err;
+	if (is_available(size, &available))
+		err = map_file(0, size, alignment, memory);
 	/* also makes every page; segments of what can move are not told */
-	if (mlock(memory->base, size)) {
+	if (!err && mlock(memory->base, size)) {
 		qbnpu_soft_memory_free(memory);
-		return -ENOMEM;
+		err = -ENOMEM;
+	}
+	if (err) {
+		lockable = get_lockable();
+		*limit = lockable < available ? lockable : available;
+		return err;
 	}
 	memory->segments = 0;
 	memory->contiguity = DRM_QBNPU_CONTIGUITY_LOCKED;

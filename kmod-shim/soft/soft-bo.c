@@ -41,7 +41,7 @@ static uint64_t get_account_free(const struct qbnpu_soft_file *file,
 
 	if (region == DRM_QBNPU_REGION_LOCAL)
 		return qbnpu_npu_get_memory_free(file->npu);
-	limit = qbnpu_soft_get_system_limit();
+	limit = file->device->system_limit;
 	used = atomic_load(qbnpu_soft_get_system_used());
 	return used < limit ? limit - used : 0;
 }
@@ -54,8 +54,7 @@ static int take_account(struct qbnpu_soft_file *file, uint32_t region,
 
 	if (region == DRM_QBNPU_REGION_LOCAL)
 		return qbnpu_npu_take_memory(file->npu, size, &missing);
-	if (atomic_fetch_add(used, size) + size <=
-	    qbnpu_soft_get_system_limit())
+	if (atomic_fetch_add(used, size) + size <= file->device->system_limit)
 		return 0;
 	atomic_fetch_sub(used, size);
 	return -ENOMEM;
@@ -108,18 +107,23 @@ static int alloc_huge_pages(struct qbnpu_soft_file *file,
 			    uint64_t size, struct qbnpu_soft_memory *memory)
 {
 	uint64_t rest = qbrt_round_up(size, QBNPU_SOFT_HUGE_SIZE) - size;
-	int err = take_account(file, create->region, rest);
+	int err;
 
+	if (!file->device->has_huge_pages)
+		return -ENOMEM;
+	err = take_account(file, create->region, rest);
 	if (err)
 		return err;
 	err = qbnpu_soft_memory_alloc_huge(size, get_alignment(create), memory);
 	if (!err && (!(create->flags & DRM_QBNPU_BO_CONTIGUOUS) ||
 		     memory->contiguity == DRM_QBNPU_CONTIGUITY_HUGEPAGE))
 		return 0;
-	if (!err)
+	if (!err) {
 		qbnpu_soft_memory_free(memory);
+		err = -ENOMEM;
+	}
 	give_account(file->device, create->region, rest);
-	return -ENOMEM;
+	return err;
 }
 
 /* Of a contiguous run only a single 2 MiB page is certain. */
@@ -176,9 +180,10 @@ static int alloc_buffer(struct qbnpu_soft_file *file,
 		return -ENOMEM;
 	err = alloc_memory(file, create, &buffer->memory, &limit);
 	if (err) {
-		create->limit = limit < QBNPU_SOFT_MAX_BO_SIZE
-					? limit
-					: QBNPU_SOFT_MAX_BO_SIZE;
+		if (err == -ENOMEM)
+			create->limit = limit < QBNPU_SOFT_MAX_BO_SIZE
+						? limit
+						: QBNPU_SOFT_MAX_BO_SIZE;
 		free(buffer);
 		return err;
 	}

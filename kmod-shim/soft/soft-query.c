@@ -81,7 +81,7 @@ static void fill_memory(struct qbnpu_soft_file *file, uint32_t region,
 		.region = region,
 		.flags = DRM_QBNPU_REGION_MAPPABLE | DRM_QBNPU_REGION_CACHED |
 			 DRM_QBNPU_REGION_LARGEST_KNOWN,
-		.client_limit = DRM_QBNPU_UNKNOWN,
+		.client_limit = qbnpu_soft_get_lock_limit(),
 		.contiguity = file->device->has_huge_pages
 				      ? DRM_QBNPU_CONTIGUITY_HUGEPAGE
 				      : DRM_QBNPU_CONTIGUITY_NONE,
@@ -92,7 +92,7 @@ static void fill_memory(struct qbnpu_soft_file *file, uint32_t region,
 		memory->free = qbnpu_npu_get_memory_free(file->npu);
 	} else {
 		used = atomic_load(qbnpu_soft_get_system_used());
-		memory->total = qbnpu_soft_get_system_limit();
+		memory->total = file->device->system_limit;
 		memory->free = used < memory->total ? memory->total - used : 0;
 	}
 	if (num_free && memory->free >= QBNPU_SOFT_HUGE_SIZE)

@@ -21,30 +21,20 @@
 
 /* ---- records ---- */
 
-struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
-					    uint32_t num_buffers,
-					    uint32_t num_waits)
+static struct qbnpu_soft_job *alloc_record(struct qbnpu_soft_queue *queue,
+					   uint32_t num_buffers,
+					   uint32_t num_waits)
 {
-	struct qbnpu_soft_job *job = queue->pool;
-	uint32_t max_buffers, max_waits;
+	uint32_t max_buffers = qbrt_round_up(num_buffers + 1, ROOM_STEP);
+	uint32_t max_waits = qbrt_round_up(num_waits + 1, ROOM_STEP);
+	struct qbnpu_soft_job *job;
 	char *room;
 
-	if (job) {
-		queue->pool = job->next;
-		max_buffers = job->max_buffers;
-		max_waits = job->max_waits;
-	}
-	if (!job || max_buffers < num_buffers || max_waits < num_waits) {
-		free(job);
-		max_buffers = num_buffers / ROOM_STEP * ROOM_STEP + ROOM_STEP;
-		max_waits = num_waits / ROOM_STEP * ROOM_STEP + ROOM_STEP;
-		job = malloc(sizeof(*job) + max_waits * sizeof(*job->waits) +
-			     max_buffers * (sizeof(struct qbnpu_range) +
-					    sizeof(void *)));
-		if (!job)
-			return NULL;
-	}
-	memset(job, 0, sizeof(*job));
+	job = malloc(sizeof(*job) + max_waits * sizeof(*job->waits) +
+		     max_buffers *
+			     (sizeof(*job->ranges) + sizeof(*job->buffers)));
+	if (!job)
+		return NULL;
 	room = (char *)(job + 1);
 	job->waits = (struct qbnpu_soft_wait *)(void *)room;
 	room += max_waits * sizeof(*job->waits);
@@ -54,6 +44,25 @@ struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
 	job->max_buffers = max_buffers;
 	job->max_waits = max_waits;
 	job->queue = queue;
+	return job;
+}
+
+struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
+					    uint32_t num_buffers,
+					    uint32_t num_waits)
+{
+	struct qbnpu_soft_job *job = queue->pool;
+
+	if (job)
+		queue->pool = job->next;
+	if (!job || job->max_buffers < num_buffers ||
+	    job->max_waits < num_waits) {
+		free(job);
+		job = alloc_record(queue, num_buffers, num_waits);
+		if (!job)
+			return NULL;
+	}
+	memset(job, 0, offsetof(struct qbnpu_soft_job, copy));
 	job->references = 1;
 	return job;
 }
@@ -380,6 +389,10 @@ void qbnpu_soft_job_done(struct qbnpu_job *npu)
 	drop_memory(job);
 	(void)pthread_mutex_lock(&file->lock);
 	complete(job, &npu->result, &wakes);
+	if (job->inline_wait)
+		qbnpu_soft_result_tell(
+			qbnpu_soft_queue_get_result(job->queue, job->number),
+			job->inline_wait);
 	qbnpu_soft_queue_advance(job->queue, &wakes);
 	(void)pthread_mutex_unlock(&file->lock);
 	qbnpu_soft_wakes_flush(&wakes);

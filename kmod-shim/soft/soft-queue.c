@@ -174,8 +174,8 @@ void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file)
 
 /* ---- WAIT ---- */
 
-static void fill_wait(const struct qbnpu_soft_result *kept,
-		      struct drm_qbnpu_wait *wait)
+void qbnpu_soft_result_tell(const struct qbnpu_soft_result *kept,
+			    struct drm_qbnpu_wait *wait)
 {
 	wait->state = DRM_QBNPU_JOB_COMPLETE;
 	wait->status = kept->status;
@@ -274,7 +274,8 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 		may_spin = false;
 	}
 	if (!err && get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE) {
-		fill_wait(qbnpu_soft_queue_get_result(queue, number), wait);
+		qbnpu_soft_result_tell(
+			qbnpu_soft_queue_get_result(queue, number), wait);
 	} else if (!err) {
 		wait->state = get_state(queue, number);
 		err = sleep_err;

@@ -26,7 +26,8 @@
 struct slot {
 	_Atomic(struct qbnpu_soft_file *) file;
 	atomic_int number;
-	int round; /* of the next file in this slot; registry lock */
+	int round;       /* of the next file in this slot; registry lock */
+	int first_round; /* those before are of the parent's files (constant) */
 };
 
 struct qbnpu_soft_mapping {
@@ -81,8 +82,10 @@ static struct registry *alloc_registry(struct registry *inherited)
 	registry->generation = atomic_load(&fork_generation);
 	(void)pthread_mutex_init(&registry->lock, NULL);
 	/* numbers that the parent's files have stay stale here */
-	for (int i = 0; inherited && i < NUM_SLOTS; i++)
+	for (int i = 0; inherited && i < NUM_SLOTS; i++) {
 		registry->slots[i].round = inherited->slots[i].round;
+		registry->slots[i].first_round = inherited->slots[i].round;
+	}
 	return registry;
 }
 
@@ -208,6 +211,7 @@ static int open_device(const struct qbrt_kmd_options *options, int node,
 	device->facts = qbnpu_npu_get_facts(device->npu);
 	qbnpu_soft_query_huge_pages(&num_huge, &num_free);
 	device->has_huge_pages = num_huge > 0;
+	device->system_limit = qbnpu_soft_get_system_limit();
 	qbnpu_soft_event_add(device, 0, &attach);
 	*result = device;
 	return 0;
@@ -330,36 +334,62 @@ int qbnpu_soft_mapping_add(void *address, size_t length,
 	return 0;
 }
 
-/* Whose number it was does not matter: the address says which mapping it is. */
-int qbnpu_soft_registry_munmap(int number, void *address, size_t length)
+/* A number of a file that a process opened which forked this one. */
+static bool is_inherited(const struct registry *registry, int number)
 {
-	struct registry *registry = get_registry();
-	struct qbnpu_soft_mapping key = { .address = (uintptr_t)address };
-	struct qbnpu_soft_mapping **node, *mapping = NULL;
-	struct qbnpu_soft_buffer *buffer = NULL;
-	bool is_last = false;
+	return registry
+		       ? number / NUM_SLOTS <
+				 registry->slots[number % NUM_SLOTS].first_round
+		       : atomic_load(&current) != NULL;
+}
 
-	if (!registry || number < 0)
-		return -ENODEV;
+/* One use of a mapping less; *removed: what it was, count is what is left. */
+static int remove_mapping(struct registry *registry, uintptr_t address,
+			  size_t length, struct qbnpu_soft_mapping *removed)
+{
+	struct qbnpu_soft_mapping key = { .address = address };
+	struct qbnpu_soft_mapping **node, *mapping = NULL;
+	int err = -EINVAL;
+
 	(void)pthread_mutex_lock(&registry->lock);
 	node = tfind(&key, &registry->mappings, compare_mappings);
 	if (node && length && length <= (*node)->length) {
 		mapping = *node;
-		buffer = mapping->buffer;
-		is_last = !--mapping->count;
-		if (is_last)
+		mapping->count--;
+		*removed = *mapping;
+		if (!mapping->count) {
 			(void)tdelete(&key, &registry->mappings,
 				      compare_mappings);
+			free(mapping);
+		}
+		err = 0;
 	}
 	(void)pthread_mutex_unlock(&registry->lock);
-	if (!mapping)
-		return -EINVAL;
-	if (is_last && !(buffer && buffer->memory.base == address))
-		(void)munmap(address, mapping->length);
-	if (is_last)
-		free(mapping);
-	if (buffer)
-		qbnpu_soft_buffer_unref(buffer);
+	return err;
+}
+
+/* Whose number it was does not matter: the address says which mapping it is. */
+int qbnpu_soft_registry_munmap(int number, void *address, size_t length)
+{
+	struct registry *registry = get_registry();
+	struct qbnpu_soft_mapping mapping;
+	int err = -ENODEV;
+
+	if (number < 0)
+		return -ENODEV;
+	if (registry)
+		err = remove_mapping(registry, (uintptr_t)address, length,
+				     &mapping);
+	/* the buffer is the parent's: only the child's view of it goes */
+	if (err && is_inherited(registry, number))
+		return munmap(address, length) ? -EINVAL : 0;
+	if (err)
+		return err;
+	if (!mapping.count &&
+	    !(mapping.buffer && mapping.buffer->memory.base == address))
+		(void)munmap(address, mapping.length);
+	if (mapping.buffer)
+		qbnpu_soft_buffer_unref(mapping.buffer);
 	return 0;
 }
 

@@ -12,12 +12,13 @@
 #include "util.h"
 
 struct copy {
+	const struct drm_qbnpu_copy *given;
 	struct qbnpu_copy_shape shape;
 	uint64_t size; /* bytes moved */
 };
 
 enum {
-	SOURCE = 0, /* place in the entry's uses */
+	SOURCE = 0, /* place in the entry's buffers */
 	DESTINATION = 1,
 };
 
@@ -46,13 +47,11 @@ static int find_objects(struct qbnpu_soft_entry *entry,
 	int err = qbnpu_soft_entry_find_queue(entry, copy->queue);
 
 	if (!err)
-		err = qbnpu_soft_entry_find_buffer(entry, copy->src,
-						   DRM_QBNPU_FAIL_SOURCE, 0);
+		err = qbnpu_soft_entry_find_buffer(entry, copy->src);
 	if (!err)
-		err = qbnpu_soft_entry_find_buffer(
-			entry, copy->dst, DRM_QBNPU_FAIL_DESTINATION, 0);
+		err = qbnpu_soft_entry_find_buffer(entry, copy->dst);
 	if (!err)
-		err = qbnpu_soft_entry_find_timelines(entry);
+		err = qbnpu_soft_entry_check_timelines(entry);
 	return err;
 }
 
@@ -67,10 +66,11 @@ static void fill_side(struct qbnpu_copy_side *side,
 		side->strides[i] = strides[i];
 }
 
-static int check_shape(struct qbnpu_soft_entry *entry,
-		       const struct drm_qbnpu_copy *given, struct copy *copy)
+static int check_shape(struct qbnpu_soft_entry *entry, struct copy *copy)
 {
-	const struct qbnpu_soft_buffer *dst = entry->uses[DESTINATION].buffer;
+	const struct qbnpu_soft_buffer *dst =
+		entry->buffers[DESTINATION]->buffer;
+	const struct drm_qbnpu_copy *given = copy->given;
 	struct qbnpu_copy_shape *shape = &copy->shape;
 	struct qbnpu_report report = { 0 };
 	int err;
@@ -81,8 +81,8 @@ static int check_shape(struct qbnpu_soft_entry *entry,
 	shape->rank = given->rank;
 	shape->element_size = given->element_size;
 	memcpy(shape->dims, given->dims, sizeof(shape->dims));
-	fill_side(&shape->src, entry->uses[SOURCE].buffer, given->src_offset,
-		  given->src_strides);
+	fill_side(&shape->src, entry->buffers[SOURCE]->buffer,
+		  given->src_offset, given->src_strides);
 	fill_side(&shape->dst, dst, given->dst_offset, given->dst_strides);
 	err = qbnpu_check_copy(shape, &report);
 	if (err)
@@ -98,8 +98,8 @@ static void fill_job(struct qbnpu_soft_job *job,
 		     const struct qbnpu_soft_entry *entry)
 {
 	const struct copy *copy = entry->arg;
-	const uint8_t *src = entry->uses[SOURCE].buffer->memory.base;
-	uint8_t *dst = entry->uses[DESTINATION].buffer->memory.base;
+	const uint8_t *src = entry->buffers[SOURCE]->buffer->memory.base;
+	uint8_t *dst = entry->buffers[DESTINATION]->buffer->memory.base;
 
 	job->npu.type = QBNPU_JOB_COPY;
 	job->copy = copy->shape;
@@ -109,47 +109,50 @@ static void fill_job(struct qbnpu_soft_job *job,
 	job->npu.copy_dst = dst + copy->shape.dst.offset;
 }
 
-/* Steps 2 to 14. */
-static int submit_copy(struct qbnpu_soft_entry *entry,
-		       const struct drm_qbnpu_copy *given, struct copy *copy)
+/* Steps 3 to 10. */
+static int check_job(struct qbnpu_soft_entry *entry)
+{
+	struct copy *copy = entry->arg;
+	int err = find_objects(entry, copy->given);
+
+	if (!err)
+		err = check_shape(entry, copy);
+	return err ? err : qbnpu_soft_entry_check_deadline(entry);
+}
+
+/* Step 2. */
+static int copy_syncs(struct qbnpu_soft_entry *entry,
+		      const struct drm_qbnpu_copy *given)
 {
 	int err = qbnpu_soft_entry_copy_syncs(
 		entry, given->in_syncs, given->in_count, given->sync_size);
 
-	if (!err)
-		err = qbnpu_soft_entry_check_syncs(entry);
-	if (err)
-		return err;
-	(void)pthread_mutex_lock(&entry->file->lock);
-	err = find_objects(entry, given);
-	(void)pthread_mutex_unlock(&entry->file->lock);
-	if (!err)
-		err = check_shape(entry, given, copy);
-	if (!err)
-		err = qbnpu_soft_entry_check_deadline(entry);
-	return err ? err : qbnpu_soft_entry_submit(entry);
+	return err ? err : qbnpu_soft_entry_check_syncs(entry);
 }
 
 int qbnpu_soft_ioctl_copy(struct qbnpu_soft_file *file, void *arg)
 {
 	struct drm_qbnpu_copy *given = arg;
 	struct qbnpu_soft_entry entry;
-	struct copy copy = { 0 };
+	struct copy copy = { .given = given };
 	int err = -EINVAL;
 
 	memset(&entry, 0, offsetof(struct qbnpu_soft_entry, syncs));
 	entry.wait.state = 0;
 	entry.file = file;
+	entry.stack = qbnpu_soft_get_stack();
 	entry.type = QBNPU_SOFT_JOB_COPY;
 	entry.item_count = 1;
 	entry.room = 2;
 	entry.deadline_ns = given->deadline_ns;
 	entry.user_data = given->user_data;
+	entry.check = check_job;
 	entry.fill = fill_job;
 	entry.arg = &copy;
 	if (is_struct_valid(given))
-		err = submit_copy(&entry, given, &copy);
-	qbnpu_soft_entry_end(&entry);
+		err = copy_syncs(&entry, given);
+	if (!err)
+		err = qbnpu_soft_entry_submit(&entry);
 	if (!err) {
 		given->job = entry.number;
 		return 0;

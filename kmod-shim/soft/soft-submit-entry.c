@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * From a checked call to a queued job: what SUBMIT and COPY share. Objects are
- * looked up once and held by reference from then on, so that the pure checks
- * between run without a lock; what may have changed meanwhile (brackets, the
- * queue's state and room) is looked at last, in the section that queues.
+ * From a copied call to a queued job: what SUBMIT and COPY share. All that is
+ * checked is one section under the file lock, up to the queueing: nothing can
+ * change in between, and objects need no references of the request's own. An
+ * inline run takes the lock once more, when it ends.
  *
  * A record of the queue's pool, the stack and the file lock are all that a job
  * in the steady state needs: no allocation, and inline no system call.
@@ -33,25 +33,17 @@ bool qbnpu_soft_entry_has_sync_size(uint32_t count, uint32_t size)
 	return qbnpu_soft_is_element_size(size, sizeof(struct drm_qbnpu_sync));
 }
 
-/* Larger elements keep their tails behind syncs[] until they are looked at. */
 int qbnpu_soft_entry_copy_syncs(struct qbnpu_soft_entry *entry,
 				uint64_t address, uint32_t count, uint32_t size)
 {
-	uint8_t bytes[QBNPU_SOFT_MAX_SYNCS * QBNPU_SOFT_MAX_ELEMENT];
-	const size_t known = sizeof(entry->syncs[0]);
-
-	if (qbnpu_soft_copy_from_user(bytes, address, (size_t)count * size))
+	if (!count)
+		return 0;
+	if (qbnpu_soft_copy_elements(entry->stack, entry->syncs,
+				     sizeof(entry->syncs[0]), address, size,
+				     count, &entry->bad_sync))
 		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_IN_SYNC, 0,
 					     0, -EFAULT);
 	entry->num_syncs = count;
-	for (uint32_t i = 0; i < count; i++) {
-		const uint8_t *element = bytes + (size_t)i * size;
-
-		memcpy(&entry->syncs[i], element, known);
-		/* an impossible flag stands for a tail that is not zero */
-		if (!qbnpu_soft_is_zero(element + known, size - known))
-			entry->syncs[i].flags = UINT32_MAX;
-	}
 	return 0;
 }
 
@@ -59,7 +51,7 @@ int qbnpu_soft_entry_check_syncs(struct qbnpu_soft_entry *entry)
 {
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
 		if (entry->syncs[i].flags & ~DRM_QBNPU_SYNC_ANY_RESULT ||
-		    !entry->syncs[i].point)
+		    !entry->syncs[i].point || i == entry->bad_sync)
 			return qbnpu_soft_entry_fail(
 				entry, DRM_QBNPU_FAIL_IN_SYNC, i, 0, -EINVAL);
 	}
@@ -75,21 +67,23 @@ static bool is_repeated(const struct qbnpu_soft_entry *entry, uint32_t index)
 	return false;
 }
 
-int qbnpu_soft_entry_find_timelines(struct qbnpu_soft_entry *entry)
+/* After check_timelines has seen that it is there. */
+static struct qbnpu_soft_timeline *
+get_timeline(const struct qbnpu_soft_entry *entry, uint32_t index)
+{
+	return entry->file->timelines.items[entry->syncs[index].handle - 1];
+}
+
+int qbnpu_soft_entry_check_timelines(struct qbnpu_soft_entry *entry)
 {
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
-		struct qbnpu_soft_timeline *timeline;
-
-		timeline = qbnpu_soft_table_get(&entry->file->timelines,
-						entry->syncs[i].handle);
-		if (!timeline)
+		if (!qbnpu_soft_table_get(&entry->file->timelines,
+					  entry->syncs[i].handle))
 			return qbnpu_soft_entry_fail(
 				entry, DRM_QBNPU_FAIL_IN_SYNC, i, 0, -ENOENT);
-		timeline->references++;
-		entry->timelines[entry->num_timelines++] = timeline;
 	}
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
-		uint64_t submitted = entry->timelines[i]->submitted;
+		uint64_t submitted = get_timeline(entry, i)->submitted;
 
 		if (is_repeated(entry, i) || entry->syncs[i].point > submitted)
 			return qbnpu_soft_entry_fail(entry,
@@ -103,40 +97,40 @@ int qbnpu_soft_entry_find_timelines(struct qbnpu_soft_entry *entry)
 
 int qbnpu_soft_entry_find_queue(struct qbnpu_soft_entry *entry, uint32_t number)
 {
-	struct qbnpu_soft_queue *queue;
+	entry->queue = qbnpu_soft_queue_get(entry->file, number);
+	if (entry->queue)
+		return 0;
+	return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
+				     -ENOENT);
+}
 
-	queue = qbnpu_soft_queue_get(entry->file, number);
-	if (!queue)
-		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
-					     -ENOENT);
-	queue->references++;
-	entry->queue = queue;
-	return 0;
+/* The buffer with this place among the entry's. */
+static int fail_buffer(struct qbnpu_soft_entry *entry, uint32_t place, int err)
+{
+	if (entry->type == QBNPU_SOFT_JOB_COPY)
+		return qbnpu_soft_entry_fail(entry,
+					     place ? DRM_QBNPU_FAIL_DESTINATION
+						   : DRM_QBNPU_FAIL_SOURCE,
+					     0, 0, err);
+	return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, place, 0,
+				     err);
 }
 
 int qbnpu_soft_entry_find_buffer(struct qbnpu_soft_entry *entry,
-				 uint32_t handle, uint32_t what, uint32_t index)
+				 uint32_t handle)
 {
-	const struct qbnpu_soft_bo *bo = qbnpu_soft_bo_get(entry->file, handle);
-	struct qbnpu_soft_use *use = &entry->uses[entry->num_uses];
+	struct qbnpu_soft_bo *bo = qbnpu_soft_bo_get(entry->file, handle);
 
 	if (!bo)
-		return qbnpu_soft_entry_fail(entry, what, index, 0, -ENOENT);
-	atomic_fetch_add(&bo->buffer->references, 1);
-	use->buffer = bo->buffer;
-	use->handle = handle;
-	use->fail_what = what;
-	use->fail_index = index;
-	entry->num_uses++;
+		return fail_buffer(entry, entry->num_buffers, -ENOENT);
+	entry->buffers[entry->num_buffers++] = bo;
 	return 0;
 }
 
 int qbnpu_soft_entry_check_deadline(struct qbnpu_soft_entry *entry)
 {
-	int64_t farthest_ns;
+	int64_t farthest_ns = entry->now_ns + QBNPU_SOFT_MAX_JOB_NS;
 
-	entry->now_ns = qbrt_now_ns();
-	farthest_ns = entry->now_ns + QBNPU_SOFT_MAX_JOB_NS;
 	if (!entry->deadline_ns)
 		return 0;
 	if (entry->deadline_ns <= entry->now_ns)
@@ -153,20 +147,10 @@ static int check_queueing(struct qbnpu_soft_entry *entry)
 {
 	const struct qbnpu_soft_queue *queue = entry->queue;
 
-	for (uint32_t i = 0; i < entry->num_uses; i++) {
-		const struct qbnpu_soft_use *use = &entry->uses[i];
-		const struct qbnpu_soft_bo *bo;
-
-		bo = qbnpu_soft_bo_get(entry->file, use->handle);
-		if (bo && bo->buffer == use->buffer && bo->num_writes)
-			return qbnpu_soft_entry_fail(entry, use->fail_what,
-						     use->fail_index, 0,
-						     -EBUSY);
+	for (uint32_t i = 0; i < entry->num_buffers; i++) {
+		if (entry->buffers[i]->num_writes)
+			return fail_buffer(entry, i, -EBUSY);
 	}
-	/* destroyed while the pure checks ran: as if it had been before */
-	if (queue->is_gone)
-		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
-					     -ENOENT);
 	if (queue->is_failed)
 		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
 					     -ECANCELED);
@@ -176,23 +160,55 @@ static int check_queueing(struct qbnpu_soft_entry *entry)
 	return 0;
 }
 
+/* ---- `wait` ---- */
+
+static int write_part(const struct qbnpu_soft_entry *entry, size_t offset,
+		      const void *part, size_t size)
+{
+	uint64_t address = entry->wait_address + offset;
+
+	if (!entry->is_wait_on_stack)
+		return qbnpu_soft_copy_to_user(address, part, size);
+	memcpy(qbnpu_soft_to_pointer(address), part, size);
+	return 0;
+}
+
+static int write_state(const struct qbnpu_soft_entry *entry, uint32_t state)
+{
+	return write_part(entry, offsetof(struct drm_qbnpu_wait, state), &state,
+			  sizeof(state));
+}
+
+/* K094: the job is queued, so what cannot be told here stays for WAIT. */
+static void write_wait(const struct qbnpu_soft_entry *entry, int err)
+{
+	const size_t start = offsetof(struct drm_qbnpu_wait, status);
+
+	if (err == -ENODATA)
+		return;
+	if (!err &&
+	    write_part(entry, start, (const uint8_t *)&entry->wait + start,
+		       sizeof(entry->wait) - start))
+		return;
+	(void)write_state(entry, entry->wait.state);
+}
+
 /* ---- queueing ---- */
 
 static void add_buffer(struct qbnpu_soft_job *job,
 		       struct qbnpu_soft_buffer *buffer)
 {
 	for (uint32_t i = 0; i < job->num_buffers; i++) {
-		if (job->buffers[i] == buffer) {
-			qbnpu_soft_buffer_unref(buffer);
+		if (job->buffers[i] == buffer)
 			return;
-		}
 	}
+	atomic_fetch_add(&buffer->references, 1);
 	atomic_fetch_add(&buffer->num_jobs, 1);
 	job->buffers[job->num_buffers++] = buffer;
 }
 
-/* The record, with the entry's references; file lock. */
-static struct qbnpu_soft_job *make_job(struct qbnpu_soft_entry *entry)
+/* The record, which waits for nothing yet; file lock. */
+static struct qbnpu_soft_job *make_job(const struct qbnpu_soft_entry *entry)
 {
 	struct qbnpu_soft_job *job;
 
@@ -201,7 +217,8 @@ static struct qbnpu_soft_job *make_job(struct qbnpu_soft_entry *entry)
 		return NULL;
 	job->type = entry->type;
 	job->program = entry->program;
-	entry->program = NULL;
+	if (job->program)
+		atomic_fetch_add(&job->program->references, 1);
 	job->npu.priority = entry->queue->priority;
 	job->npu.item_count = 1;
 	job->npu.submit_ns = entry->now_ns;
@@ -213,9 +230,14 @@ static struct qbnpu_soft_job *make_job(struct qbnpu_soft_entry *entry)
 	job->npu.done = qbnpu_soft_job_done;
 	if (entry->fill)
 		entry->fill(job, entry);
-	for (uint32_t i = 0; i < entry->num_uses; i++)
-		add_buffer(job, entry->uses[i].buffer);
-	entry->num_uses = 0;
+	for (uint32_t i = 0; i < entry->num_buffers; i++)
+		add_buffer(job, entry->buffers[i]->buffer);
+	return job;
+}
+
+static void start_waits(struct qbnpu_soft_job *job,
+			const struct qbnpu_soft_entry *entry)
+{
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
 		struct qbnpu_soft_wait *wait = &job->waits[i];
 
@@ -223,10 +245,9 @@ static struct qbnpu_soft_job *make_job(struct qbnpu_soft_entry *entry)
 		wait->job = job;
 		wait->point = entry->syncs[i].point;
 		wait->flags = entry->syncs[i].flags;
-		qbnpu_soft_wait_start(wait, entry->timelines[i]);
+		qbnpu_soft_wait_start(wait, get_timeline(entry, i));
 	}
 	job->num_waits = entry->num_syncs;
-	return job;
 }
 
 /* K313: the caller would wait for all of it, and nothing has to come first. */
@@ -242,131 +263,126 @@ static bool may_run_inline(const struct qbnpu_soft_entry *entry)
 	if (entry->queue->head || entry->wait.timeout_ns < end_ns)
 		return false;
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
-		if (entry->syncs[i].point > entry->timelines[i]->completed)
+		if (entry->syncs[i].point > get_timeline(entry, i)->completed)
 			return false;
 	}
 	return true;
 }
 
-/* File lock; dropped while the job runs. */
-static void run_inline(struct qbnpu_soft_job *job)
+/* Whoever is needed later is there before the job is queued; file lock. */
+static int start_threads(struct qbnpu_soft_job *job)
 {
-	struct qbnpu_soft_queue *queue = job->queue;
-	struct qbnpu_soft_file *file = queue->file;
-	struct qbnpu_soft_wakes wakes = { 0 };
-	int err;
+	struct qbnpu_soft_file *file = job->queue->file;
 
+	if (qbnpu_soft_helper_start(file))
+		return -ENOMEM;
+	return job->type == QBNPU_SOFT_JOB_EMPTY
+		       ? 0
+		       : qbnpu_npu_prepare(file->npu, &job->npu);
+}
+
+/* Step 14 and the queueing; file lock. NULL: no memory, nothing is queued. */
+static struct qbnpu_soft_job *queue_job(const struct qbnpu_soft_entry *entry,
+					bool is_inline)
+{
+	struct qbnpu_soft_job *job = make_job(entry);
+
+	if (!job)
+		return NULL;
+	if (!is_inline && start_threads(job)) {
+		qbnpu_soft_job_unref(job);
+		return NULL;
+	}
+	start_waits(job, entry);
+	if (entry->is_wait_on_stack)
+		(void)write_state(entry, DRM_QBNPU_JOB_WAITS);
+	qbnpu_soft_job_queue(job, entry->user_data);
+	return job;
+}
+
+/* File lock, dropped while the job runs, and for good when that is true. */
+static bool run_inline(struct qbnpu_soft_entry *entry,
+		       struct qbnpu_soft_job *job)
+{
+	pthread_mutex_t *lock = &entry->file->lock;
+
+	job->inline_wait = &entry->wait;
 	qbnpu_soft_job_set_running(job);
-	(void)pthread_mutex_unlock(&file->lock);
-	err = qbnpu_npu_run(file->npu, &job->npu);
-	(void)pthread_mutex_lock(&file->lock);
-	if (!err)
-		return;
-	/* no core was idle: the long way, if nobody cancelled it meanwhile */
+	(void)pthread_mutex_unlock(lock);
+	if (!qbnpu_npu_run(entry->file->npu, &job->npu))
+		return true;
+	(void)pthread_mutex_lock(lock);
+	job->inline_wait = NULL;
 	job->is_on_device = false;
 	atomic_store(&job->npu.stop_cause, 0);
+	/* without it the device's own looks end a job that is late */
+	(void)qbnpu_soft_helper_start(entry->file);
+	return false;
+}
+
+/* Has the job go its way, and waits for it if the entry waits; file lock. */
+static int run_queued(struct qbnpu_soft_entry *entry,
+		      struct qbnpu_soft_job *job)
+{
+	struct qbnpu_soft_queue *queue = entry->queue;
+	struct qbnpu_soft_wakes wakes = { 0 };
+	int err = 0;
+
+	queue->references++;
+	/* cancelled on the way to the device */
 	if (job->stop_cause)
 		qbnpu_soft_job_end(job,
 				   qbnpu_soft_get_stop_status(job->stop_cause),
 				   job->stop_cause, &wakes);
-	else if (qbnpu_soft_helper_start(file))
-		qbnpu_soft_job_end(job, -ENOMEM, DRM_QBNPU_CAUSE_MEMORY,
-				   &wakes);
 	else
-		qbnpu_soft_helper_note_deadline(file, job->npu.deadline_ns);
+		qbnpu_soft_helper_note_deadline(entry->file,
+						job->npu.deadline_ns);
 	qbnpu_soft_queue_advance(queue, &wakes);
 	qbnpu_soft_wakes_flush(&wakes);
-}
-
-/* Step 14 and the queueing; file lock. */
-static int queue_job(struct qbnpu_soft_entry *entry)
-{
-	bool is_inline = may_run_inline(entry);
-	struct qbnpu_soft_wakes wakes = { 0 };
-	struct qbnpu_soft_job *job;
-
-	if (!is_inline && qbnpu_soft_helper_start(entry->file))
-		return -ENOMEM;
-	job = make_job(entry);
-	if (!job)
-		return -ENOMEM;
-	qbnpu_soft_job_queue(job, entry->user_data);
-	entry->number = job->number;
-	if (is_inline) {
-		run_inline(job);
-		return 0;
-	}
-	qbnpu_soft_helper_note_deadline(entry->file, job->npu.deadline_ns);
-	qbnpu_soft_queue_advance(entry->queue, &wakes);
-	qbnpu_soft_wakes_flush(&wakes);
-	return 0;
-}
-
-/* ---- `wait` ---- */
-
-static int write_state(const struct qbnpu_soft_entry *entry, uint32_t state)
-{
-	return qbnpu_soft_copy_to_user(
-		entry->wait_address + offsetof(struct drm_qbnpu_wait, state),
-		&state, sizeof(state));
-}
-
-/* K094: the job is queued, so what cannot be told here stays for WAIT. */
-static void write_wait(const struct qbnpu_soft_entry *entry, int err)
-{
-	const size_t start = offsetof(struct drm_qbnpu_wait, status);
-
-	if (err == -ENODATA)
-		return;
-	if (!err &&
-	    qbnpu_soft_copy_to_user(entry->wait_address + start,
-				    (const uint8_t *)&entry->wait + start,
-				    sizeof(entry->wait) - start))
-		return;
-	(void)write_state(entry, entry->wait.state);
+	if (entry->wait_address)
+		err = qbnpu_soft_queue_wait(queue, entry->number, true,
+					    &entry->wait);
+	qbnpu_soft_queue_unref(queue);
+	return err;
 }
 
 int qbnpu_soft_entry_submit(struct qbnpu_soft_entry *entry)
 {
 	pthread_mutex_t *lock = &entry->file->lock;
-	uint32_t given_state = entry->wait.state;
+	const uint32_t given_state = entry->wait.state;
+	struct qbnpu_soft_job *job = NULL;
 	bool is_written = false;
-	int wait_err = 0;
+	bool is_inline = false;
 	int err;
 
-	(void)pthread_mutex_lock(lock);
-	err = check_queueing(entry);
-	if (!err && entry->wait_address) {
-		(void)pthread_mutex_unlock(lock);
+	entry->now_ns = qbrt_now_ns();
+	/* what may fault is not touched under the lock, so before it */
+	if (entry->wait_address && !entry->is_wait_on_stack)
 		is_written = !write_state(entry, DRM_QBNPU_JOB_WAITS);
-		(void)pthread_mutex_lock(lock);
-		err = is_written ? check_queueing(entry) : -EFAULT;
-	}
+	(void)pthread_mutex_lock(lock);
+	err = entry->check(entry);
 	if (!err)
-		err = queue_job(entry);
-	if (!err && entry->wait_address)
-		wait_err = qbnpu_soft_queue_wait(entry->queue, entry->number,
-						 true, &entry->wait);
-	(void)pthread_mutex_unlock(lock);
-	if (!err && entry->wait_address)
-		write_wait(entry, wait_err);
-	else if (err && is_written)
-		(void)write_state(entry, given_state);
-	return err;
-}
-
-void qbnpu_soft_entry_end(struct qbnpu_soft_entry *entry)
-{
-	for (uint32_t i = 0; i < entry->num_uses; i++)
-		qbnpu_soft_buffer_unref(entry->uses[i].buffer);
-	if (entry->program)
-		qbnpu_soft_program_unref(entry->program);
-	if (!entry->queue && !entry->num_timelines)
-		return;
-	(void)pthread_mutex_lock(&entry->file->lock);
-	for (uint32_t i = 0; i < entry->num_timelines; i++)
-		qbnpu_soft_timeline_unref(entry->timelines[i]);
-	if (entry->queue)
-		qbnpu_soft_queue_unref(entry->queue);
-	(void)pthread_mutex_unlock(&entry->file->lock);
+		err = check_queueing(entry);
+	if (!err && entry->wait_address && !entry->is_wait_on_stack &&
+	    !is_written)
+		err = -EFAULT;
+	if (!err) {
+		is_inline = may_run_inline(entry);
+		job = queue_job(entry, is_inline);
+		err = job ? 0 : -ENOMEM;
+	}
+	if (err) {
+		(void)pthread_mutex_unlock(lock);
+		if (is_written)
+			(void)write_state(entry, given_state);
+		return err;
+	}
+	entry->number = job->number;
+	if (!is_inline || !run_inline(entry, job)) {
+		err = run_queued(entry, job);
+		(void)pthread_mutex_unlock(lock);
+	}
+	if (entry->wait_address)
+		write_wait(entry, err);
+	return 0;
 }

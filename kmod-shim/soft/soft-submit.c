@@ -13,10 +13,9 @@
 
 /* The bindings as given: between the caller's array and the job's ranges. */
 struct bindings {
-	uint32_t count;
 	const struct drm_qbnpu_submit *submit;
+	uint32_t first_bad; /* with a tail that is not zero */
 	struct drm_qbnpu_binding given[QBNPU_MAX_BINDINGS];
-	bool has_bad_tail[QBNPU_MAX_BINDINGS];
 };
 
 /* Step 1. */
@@ -43,43 +42,22 @@ static bool is_struct_valid(const struct drm_qbnpu_submit *submit)
 	       submit->item_count == 1;
 }
 
-static int copy_bindings(struct qbnpu_soft_entry *entry,
-			 const struct drm_qbnpu_submit *submit,
-			 struct bindings *bindings)
-{
-	uint8_t bytes[QBNPU_MAX_BINDINGS * QBNPU_SOFT_MAX_ELEMENT];
-	const size_t known = sizeof(bindings->given[0]);
-	size_t size = submit->binding_size;
-
-	if (qbnpu_soft_copy_from_user(bytes, submit->bindings,
-				      submit->binding_count * size))
-		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, 0,
-					     0, -EFAULT);
-	bindings->count = submit->binding_count;
-	for (uint32_t i = 0; i < bindings->count; i++) {
-		const uint8_t *element = bytes + i * size;
-
-		memcpy(&bindings->given[i], element, known);
-		bindings->has_bad_tail[i] =
-			!qbnpu_soft_is_zero(element + known, size - known);
-	}
-	return 0;
-}
-
 /* A tail that is not zero is noted as a queue, which has to be 0 as well. */
 static int copy_wait(struct qbnpu_soft_entry *entry,
 		     const struct drm_qbnpu_submit *submit)
 {
-	uint8_t bytes[QBNPU_SOFT_MAX_ELEMENT];
-	const size_t known = sizeof(entry->wait);
+	uint32_t first_bad;
 
 	entry->wait_address = submit->wait;
 	if (!submit->wait)
 		return 0;
-	if (qbnpu_soft_copy_from_user(bytes, submit->wait, submit->wait_size))
+	entry->is_wait_on_stack = qbnpu_soft_is_on_stack(
+		entry->stack, submit->wait, submit->wait_size);
+	if (qbnpu_soft_copy_elements(entry->stack, &entry->wait,
+				     sizeof(entry->wait), submit->wait,
+				     submit->wait_size, 1, &first_bad))
 		return -EFAULT;
-	memcpy(&entry->wait, bytes, known);
-	if (!qbnpu_soft_is_zero(bytes + known, submit->wait_size - known))
+	if (!first_bad)
 		entry->wait.queue = UINT32_MAX;
 	return 0;
 }
@@ -89,18 +67,22 @@ static int copy_arrays(struct qbnpu_soft_entry *entry,
 		       const struct drm_qbnpu_submit *submit,
 		       struct bindings *bindings)
 {
-	int err = copy_bindings(entry, submit, bindings);
+	int err = qbnpu_soft_copy_elements(
+		entry->stack, bindings->given, sizeof(bindings->given[0]),
+		submit->bindings, submit->binding_size, submit->binding_count,
+		&bindings->first_bad);
 
-	if (!err)
-		err = qbnpu_soft_entry_copy_syncs(entry, submit->in_syncs,
-						  submit->in_count,
-						  submit->sync_size);
+	if (err)
+		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, 0,
+					     0, err);
+	err = qbnpu_soft_entry_copy_syncs(entry, submit->in_syncs,
+					  submit->in_count, submit->sync_size);
 	if (!err)
 		err = copy_wait(entry, submit);
 	if (err)
 		return err;
-	for (uint32_t i = 0; i < bindings->count; i++) {
-		if (bindings->given[i].flags || bindings->has_bad_tail[i])
+	for (uint32_t i = 0; i < submit->binding_count; i++) {
+		if (bindings->given[i].flags || i == bindings->first_bad)
 			return qbnpu_soft_entry_fail(
 				entry, DRM_QBNPU_FAIL_BINDING, i, 0, -EINVAL);
 	}
@@ -128,30 +110,30 @@ static int find_objects(struct qbnpu_soft_entry *entry,
 						      submit->program);
 		if (!entry->program)
 			return -ENOENT;
-		atomic_fetch_add(&entry->program->references, 1);
 	}
-	for (uint32_t i = 0; i < bindings->count; i++) {
+	for (uint32_t i = 0; i < submit->binding_count; i++) {
 		err = qbnpu_soft_entry_find_buffer(entry,
-						   bindings->given[i].handle,
-						   DRM_QBNPU_FAIL_BINDING, i);
+						   bindings->given[i].handle);
 		if (err)
 			return err;
 	}
-	return qbnpu_soft_entry_find_timelines(entry);
+	return qbnpu_soft_entry_check_timelines(entry);
 }
 
-/* Steps 4 to 9. */
-static int check_bindings(struct qbnpu_soft_entry *entry,
-			  const struct drm_qbnpu_submit *submit,
-			  const struct bindings *bindings)
+/* Steps 4 to 9. Its array is off the stack again when the job runs. */
+__attribute__((noinline)) static int
+check_bindings(struct qbnpu_soft_entry *entry,
+	       const struct drm_qbnpu_submit *submit,
+	       const struct bindings *bindings)
 {
 	struct qbnpu_bound bound[QBNPU_MAX_BINDINGS];
 	struct qbnpu_report report = { 0 };
 	int err;
 
-	for (uint32_t i = 0; i < bindings->count; i++) {
+	for (uint32_t i = 0; i < submit->binding_count; i++) {
 		const struct drm_qbnpu_binding *given = &bindings->given[i];
-		const struct qbnpu_soft_buffer *buffer = entry->uses[i].buffer;
+		const struct qbnpu_soft_buffer *buffer =
+			entry->buffers[i]->buffer;
 
 		bound[i] = (struct qbnpu_bound){
 			.index = given->index,
@@ -168,7 +150,7 @@ static int check_bindings(struct qbnpu_soft_entry *entry,
 			bound[i].rights |= QBNPU_RIGHT_WEIGHTS;
 	}
 	err = qbnpu_check_bindings(entry->program->facts, bound,
-				   bindings->count, submit->params,
+				   submit->binding_count, submit->params,
 				   submit->item_count, &report);
 	if (!err)
 		return 0;
@@ -235,10 +217,10 @@ static void fill_job(struct qbnpu_soft_job *job,
 	job->npu.core_mask = submit->core_mask;
 	job->npu.executable = job->program->executable;
 	job->num_macs = facts->mac_count * submit->item_count;
-	memset(job->ranges, 0, facts->binding_count * sizeof(*job->ranges));
-	for (uint32_t i = 0; i < bindings->count; i++) {
+	/* the device knows the others itself: SCRATCH and WEIGHTS */
+	for (uint32_t i = 0; i < submit->binding_count; i++) {
 		const struct drm_qbnpu_binding *given = &bindings->given[i];
-		uint8_t *base = entry->uses[i].buffer->memory.base;
+		uint8_t *base = entry->buffers[i]->buffer->memory.base;
 
 		job->ranges[given->index] = (struct qbnpu_range){
 			.base = base + given->offset,
@@ -248,18 +230,13 @@ static void fill_job(struct qbnpu_soft_job *job,
 	}
 }
 
-/* Steps 2 to 14. */
-static int submit_job(struct qbnpu_soft_entry *entry,
-		      const struct drm_qbnpu_submit *submit,
-		      struct bindings *bindings)
+/* Steps 3 to 10. */
+static int check_job(struct qbnpu_soft_entry *entry)
 {
-	int err = copy_arrays(entry, submit, bindings);
+	const struct bindings *bindings = entry->arg;
+	const struct drm_qbnpu_submit *submit = bindings->submit;
+	int err = find_objects(entry, submit, bindings);
 
-	if (err)
-		return err;
-	(void)pthread_mutex_lock(&entry->file->lock);
-	err = find_objects(entry, submit, bindings);
-	(void)pthread_mutex_unlock(&entry->file->lock);
 	if (err)
 		return err;
 	err = entry->program ? check_bindings(entry, submit, bindings)
@@ -272,7 +249,7 @@ static int submit_job(struct qbnpu_soft_entry *entry,
 		entry->type = QBNPU_SOFT_JOB_RUN;
 		entry->room = entry->program->facts->binding_count;
 	}
-	return qbnpu_soft_entry_submit(entry);
+	return 0;
 }
 
 int qbnpu_soft_ioctl_submit(struct qbnpu_soft_file *file, void *arg)
@@ -285,15 +262,18 @@ int qbnpu_soft_ioctl_submit(struct qbnpu_soft_file *file, void *arg)
 	memset(&entry, 0, offsetof(struct qbnpu_soft_entry, syncs));
 	entry.wait.state = 0;
 	entry.file = file;
+	entry.stack = qbnpu_soft_get_stack();
 	entry.item_count = submit->item_count;
 	entry.deadline_ns = submit->deadline_ns;
 	entry.user_data = submit->user_data;
+	entry.check = check_job;
 	entry.fill = fill_job;
 	entry.arg = &bindings;
 	bindings.submit = submit;
 	if (is_struct_valid(submit))
-		err = submit_job(&entry, submit, &bindings);
-	qbnpu_soft_entry_end(&entry);
+		err = copy_arrays(&entry, submit, &bindings);
+	if (!err)
+		err = qbnpu_soft_entry_submit(&entry);
 	if (!err) {
 		submit->job = entry.number;
 		return 0;

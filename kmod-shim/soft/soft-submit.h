@@ -9,42 +9,39 @@
 
 #include "soft/soft.h"
 
-/* One buffer of a job: a binding, or the source or destination of a copy. */
-struct qbnpu_soft_use {
-	struct qbnpu_soft_buffer *buffer; /* referenced */
-	uint32_t handle;
-	uint32_t fail_what;
-	uint32_t fail_index;
-};
-
 /*
  * A job that is not one yet, on the stack of its request. Begins as zeros up
- * to num_uses; only the first num_... elements of the arrays are ever set.
+ * to syncs; only the first num_... elements of the arrays are ever set. Its
+ * pointers to objects are good under the file lock, until the job is queued.
  */
 struct qbnpu_soft_entry {
 	struct qbnpu_soft_file *file;
-	struct qbnpu_soft_queue *queue;     /* referenced */
-	struct qbnpu_soft_program *program; /* referenced; NULL: none */
+	const struct qbnpu_soft_stack *stack; /* the caller's */
+	/* steps 3 to 10; file lock */
+	int (*check)(struct qbnpu_soft_entry *entry);
+	/* fills in what is the type's own */
+	void (*fill)(struct qbnpu_soft_job *job,
+		     const struct qbnpu_soft_entry *entry);
+	void *arg; /* of both */
+	struct qbnpu_soft_queue *queue;
+	struct qbnpu_soft_program *program; /* NULL: none */
 	enum qbnpu_soft_job_type type;
-	uint64_t wait_address; /* 0: does not wait */
 	uint32_t item_count;
-	uint32_t room; /* elements of the record's buffer arrays */
+	uint64_t wait_address; /* 0: does not wait */
+	bool is_wait_on_stack; /* so it can be written at any time */
+	uint32_t room;         /* elements of the record's buffer arrays */
 	uint32_t fail_what, fail_index;
 	uint64_t fail_limit;
 	int64_t deadline_ns; /* as given */
 	int64_t now_ns;
 	uint64_t user_data;
-	uint64_t number; /* out: of the job */
-	/* fills in what is the type's own */
-	void (*fill)(struct qbnpu_soft_job *job,
-		     const struct qbnpu_soft_entry *entry);
-	const void *arg;        /* of fill */
-	uint32_t num_timelines; /* referenced */
+	uint64_t number;   /* out: of the job */
+	uint32_t bad_sync; /* the first with a tail that is not zero */
 	uint32_t num_syncs;
-	uint32_t num_uses;
+	uint32_t num_buffers;
 	struct drm_qbnpu_sync syncs[QBNPU_SOFT_MAX_SYNCS];
-	struct qbnpu_soft_timeline *timelines[QBNPU_SOFT_MAX_SYNCS];
-	struct qbnpu_soft_use uses[QBNPU_MAX_BINDINGS];
+	/* of bindings, or source and destination of a copy */
+	struct qbnpu_soft_bo *buffers[QBNPU_MAX_BINDINGS];
 	struct drm_qbnpu_wait wait;
 };
 
@@ -63,20 +60,16 @@ int qbnpu_soft_entry_check_syncs(struct qbnpu_soft_entry *entry);
 int qbnpu_soft_entry_find_queue(struct qbnpu_soft_entry *entry,
 				uint32_t number);
 int qbnpu_soft_entry_find_buffer(struct qbnpu_soft_entry *entry,
-				 uint32_t handle, uint32_t what,
-				 uint32_t index);
-int qbnpu_soft_entry_find_timelines(struct qbnpu_soft_entry *entry);
+				 uint32_t handle);
+int qbnpu_soft_entry_check_timelines(struct qbnpu_soft_entry *entry);
 
 /* Step 10 for the deadline. */
 int qbnpu_soft_entry_check_deadline(struct qbnpu_soft_entry *entry);
 
 /*
- * Steps 11 to 14, then the job is queued, run if it can be, and waited for if
+ * Steps 3 to 14, then the job is queued, run if it can be, and waited for if
  * the entry waits. After 0 number is set.
  */
 int qbnpu_soft_entry_submit(struct qbnpu_soft_entry *entry);
-
-/* Drops what the entry still refers to. No lock. */
-void qbnpu_soft_entry_end(struct qbnpu_soft_entry *entry);
 
 #endif

@@ -215,6 +215,9 @@ bool qbnpu_soft_helper_stop(struct qbnpu_soft_file *file)
 	bool has_helper, is_idle;
 
 	(void)pthread_mutex_lock(&file->lock);
+	/* no thread to leave them to: the device ends them at its next look */
+	while (!file->has_helper && file->num_jobs)
+		(void)pthread_cond_wait(&file->is_idle, &file->lock);
 	is_idle = !file->num_jobs;
 	has_helper = file->has_helper;
 	file->is_helper_stopping = true;

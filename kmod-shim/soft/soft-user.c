@@ -6,49 +6,46 @@
  * what is in use there cannot vanish below it, so it is copied without a
  * system call. Everything else goes through the kernel, which looks itself.
  */
-#include "soft/soft.h"
+#include "soft/soft-user.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* This thread's stack; end 0: not looked for yet, 1: not known. */
-static _Thread_local uintptr_t stack_start, stack_end;
+/*
+ * This thread's; end 0: not looked for yet, 1: not known. Not of the
+ * initial-exec model: that would move all of the library's thread-local memory,
+ * its error text too, into what a process has spare for libraries that it opens
+ * late, and the opening could fail. So it is found once per request instead.
+ */
+static _Thread_local struct qbnpu_soft_stack own_stack;
 
-static void find_stack(void)
+__attribute__((noinline, cold)) static void
+find_stack(struct qbnpu_soft_stack *stack)
 {
 	pthread_attr_t attr;
 	void *start;
 	size_t size;
 
-	stack_end = 1;
+	stack->end = 1;
 	if (pthread_getattr_np(pthread_self(), &attr))
 		return;
 	if (!pthread_attr_getstack(&attr, &start, &size)) {
-		stack_start = (uintptr_t)start;
-		stack_end = (uintptr_t)start + size;
+		stack->start = (uintptr_t)start;
+		stack->end = (uintptr_t)start + size;
 	}
 	(void)pthread_attr_destroy(&attr);
 }
 
-/*
- * Between this frame and the stack's end. A thread that runs on another stack
- * (a signal's, a coroutine's) has its frame elsewhere and takes the long way.
- */
-static bool is_on_stack(uint64_t address, size_t size)
+const struct qbnpu_soft_stack *qbnpu_soft_get_stack(void)
 {
-	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+	struct qbnpu_soft_stack *stack = &own_stack;
 
-	if (!stack_end)
-		find_stack();
-	return frame >= stack_start && frame < stack_end && address >= frame &&
-	       address < stack_end && size <= stack_end - address;
-}
-
-static void *to_pointer(uint64_t address)
-{
-	return (void *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
+	if (!stack->end)
+		find_stack(stack);
+	return stack;
 }
 
 /*
@@ -63,20 +60,21 @@ static bool is_refused(ssize_t copied)
 int qbnpu_soft_copy_from_user(void *dst, uint64_t src, size_t size)
 {
 	struct iovec local = { .iov_base = dst, .iov_len = size };
-	struct iovec remote = { .iov_base = to_pointer(src), .iov_len = size };
+	struct iovec remote = { .iov_base = qbnpu_soft_to_pointer(src),
+				.iov_len = size };
 	ssize_t copied;
 
 	if (!size)
 		return 0;
-	if (is_on_stack(src, size)) {
-		memcpy(dst, to_pointer(src), size);
+	if (qbnpu_soft_is_on_stack(qbnpu_soft_get_stack(), src, size)) {
+		memcpy(dst, qbnpu_soft_to_pointer(src), size);
 		return 0;
 	}
 	if (src != (uintptr_t)src)
 		return -EFAULT;
 	copied = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
 	if (is_refused(copied)) {
-		memcpy(dst, to_pointer(src), size);
+		memcpy(dst, qbnpu_soft_to_pointer(src), size);
 		return 0;
 	}
 	return copied == (ssize_t)size ? 0 : -EFAULT;
@@ -85,29 +83,49 @@ int qbnpu_soft_copy_from_user(void *dst, uint64_t src, size_t size)
 int qbnpu_soft_copy_to_user(uint64_t dst, const void *src, size_t size)
 {
 	struct iovec local = { .iov_len = size };
-	struct iovec remote = { .iov_base = to_pointer(dst), .iov_len = size };
+	struct iovec remote = { .iov_base = qbnpu_soft_to_pointer(dst),
+				.iov_len = size };
 	ssize_t copied;
 
 	if (!size)
 		return 0;
-	if (is_on_stack(dst, size)) {
-		memcpy(to_pointer(dst), src, size);
+	if (qbnpu_soft_is_on_stack(qbnpu_soft_get_stack(), dst, size)) {
+		memcpy(qbnpu_soft_to_pointer(dst), src, size);
 		return 0;
 	}
 	if (dst != (uintptr_t)dst)
 		return -EFAULT;
-	local.iov_base = to_pointer((uintptr_t)src);
+	local.iov_base = qbnpu_soft_to_pointer((uintptr_t)src);
 	copied = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
 	if (is_refused(copied)) {
-		memcpy(to_pointer(dst), src, size);
+		memcpy(qbnpu_soft_to_pointer(dst), src, size);
 		return 0;
 	}
 	return copied == (ssize_t)size ? 0 : -EFAULT;
 }
 
-bool qbnpu_soft_is_element_size(uint32_t size, size_t min)
+int qbnpu_soft_copy_elements(const struct qbnpu_soft_stack *stack, void *dst,
+			     size_t known, uint64_t src, size_t size,
+			     uint32_t count, uint32_t *first_bad)
 {
-	return size >= min && size % 8 == 0 && size <= QBNPU_SOFT_MAX_ELEMENT;
+	uint8_t element[QBNPU_SOFT_MAX_ELEMENT];
+
+	*first_bad = count;
+	if (size == known && qbnpu_soft_is_on_stack(stack, src, count * size)) {
+		memcpy(dst, qbnpu_soft_to_pointer(src), count * size);
+		return 0;
+	}
+	if (size == known)
+		return qbnpu_soft_copy_from_user(dst, src, count * size);
+	for (uint32_t i = 0; i < count; i++) {
+		if (qbnpu_soft_copy_from_user(element, src + i * size, size))
+			return -EFAULT;
+		memcpy((uint8_t *)dst + i * known, element, known);
+		if (*first_bad == count &&
+		    !qbnpu_soft_is_zero(element + known, size - known))
+			*first_bad = i;
+	}
+	return 0;
 }
 
 bool qbnpu_soft_is_zero(const void *bytes, size_t size)

@@ -146,7 +146,8 @@ static int run_request(struct qbnpu_soft_file *file,
 
 	if (!arg)
 		return -EFAULT;
-	if (!qbnpu_soft_is_zero((const uint8_t *)arg + size, given_size - size))
+	if (given_size != size &&
+	    !qbnpu_soft_is_zero((const uint8_t *)arg + size, given_size - size))
 		return -EINVAL;
 	memcpy(copy.bytes, arg, size);
 	err = request->handle(file, copy.bytes);

@@ -7,7 +7,8 @@
  * Locks, in order: registry (open, close, mappings), file (handles, queues,
  * jobs, timelines), device (events, its tie to the device model), the device
  * model's own. A core's thread enters through a job's done() holding none.
- * User memory is never touched under a lock.
+ * User memory is never touched under a lock, but for the caller's own stack,
+ * which cannot fault.
  */
 #ifndef QBNPU_SOFT_H
 #define QBNPU_SOFT_H
@@ -21,6 +22,7 @@
 
 #include "device/npu.h"
 #include "kmd.h"
+#include "soft/soft-user.h"
 #include "uapi/qbnpu_drm.h"
 
 /* rejected_by_rule of device/npu.h */
@@ -33,7 +35,6 @@
 #define QBNPU_SOFT_MAX_JOBS 256u
 #define QBNPU_SOFT_MAX_SYNCS 64u
 #define QBNPU_SOFT_MAX_SYNCOBJS 65536u
-#define QBNPU_SOFT_MAX_ELEMENT 256u
 #define QBNPU_SOFT_MAX_BO_SIZE (UINT64_C(1) << 34)
 #define QBNPU_SOFT_NUM_RESULTS 1024u
 #define QBNPU_SOFT_NUM_EVENTS 256u
@@ -96,7 +97,8 @@ struct qbnpu_soft_device {
 	uint32_t num_files;             /* registry lock; 0: npu is closed */
 	struct qbnpu_soft_device *next; /* registry lock */
 	const struct qbnpu_npu_facts *facts;
-	bool has_huge_pages; /* CONTIGUOUS can be had (constant) */
+	bool has_huge_pages;   /* CONTIGUOUS can be had (constant) */
+	uint64_t system_limit; /* of SYSTEM (constant) */
 	atomic_uint_fast64_t last_buffer_id;
 	struct qbnpu_soft_fates fates;
 	pthread_mutex_t lock;
@@ -148,16 +150,6 @@ void qbnpu_soft_device_unref(struct qbnpu_soft_device *device);
 /* The end of a closed file without jobs; the caller is its last user. */
 void qbnpu_soft_file_free(struct qbnpu_soft_file *file);
 
-/* ---- soft-user.c: memory of the caller ---- */
-
-/* 0 or -EFAULT; never a signal. No system call on the caller's own stack. */
-int qbnpu_soft_copy_from_user(void *dst, uint64_t src, size_t size);
-int qbnpu_soft_copy_to_user(uint64_t dst, const void *src, size_t size);
-
-/* An element size of K005: at least min, a multiple of 8, at most 256. */
-bool qbnpu_soft_is_element_size(uint32_t size, size_t min);
-bool qbnpu_soft_is_zero(const void *bytes, size_t size);
-
 /* ---- soft-bo.c, soft-bo-memory.c: buffers ---- */
 
 /* Memory that a device reaches: whole pages, zeroed, locked. */
@@ -171,7 +163,8 @@ struct qbnpu_soft_memory {
 
 /*
  * Of 2 MiB pages, or locked; rounded up to whole pages. alignment: power of
- * two, a page at least. -ENOMEM; *limit: how much may still be locked.
+ * two, a page at least. -ENOMEM, -EMFILE, -ENFILE; *limit: how much more could
+ * be had.
  */
 int qbnpu_soft_memory_alloc_huge(uint64_t size, uint64_t alignment,
 				 struct qbnpu_soft_memory *memory);
@@ -185,6 +178,8 @@ uint64_t qbnpu_soft_get_page_size(void);
 void qbnpu_soft_query_huge_pages(uint64_t *num_pages, uint64_t *num_free);
 /* Half of the machine's memory: the limit of SYSTEM. */
 uint64_t qbnpu_soft_get_system_limit(void);
+/* What the process may lock in all (K140); 2^64 - 1: no limit. */
+uint64_t qbnpu_soft_get_lock_limit(void);
 
 struct qbnpu_soft_buffer {
 	atomic_uint references; /* handles, jobs, programs, mappings */
@@ -308,17 +303,18 @@ struct qbnpu_soft_result {
 
 /*
  * A job from SUBMIT on until its number is below the queue's completed point;
- * then the record goes to its queue's pool. File lock.
+ * then the record goes to its queue's pool, and comes back as zeros up to
+ * copy. File lock.
  */
 struct qbnpu_soft_job {
 	struct qbnpu_job npu;
-	struct qbnpu_soft_queue *queue;
 	struct qbnpu_soft_job *next; /* in the queue, or in the pool */
 	enum qbnpu_soft_job_type type;
 	uint32_t references; /* the queue's, and who cancels it */
 	uint64_t number;
 	struct qbnpu_soft_program *program;
-	struct qbnpu_copy_shape copy;
+	/* runs inline: where its end tells the result; NULL: does not */
+	struct drm_qbnpu_wait *inline_wait;
 	uint64_t copy_size, num_macs; /* for the counters */
 	bool is_on_device;
 	bool is_complete;
@@ -326,6 +322,9 @@ struct qbnpu_soft_job {
 	bool has_bad_fence;   /* a job that it waited for did not succeed */
 	uint32_t num_pending; /* waits whose point did not come */
 	uint32_t num_waits, num_buffers;
+	struct qbnpu_copy_shape copy; /* COPY alone */
+	/* the record's own, constant */
+	struct qbnpu_soft_queue *queue;
 	uint32_t max_waits, max_buffers; /* room in the arrays */
 	struct qbnpu_soft_wait *waits;
 	struct qbnpu_soft_buffer **buffers;
@@ -371,6 +370,10 @@ qbnpu_soft_queue_get_result(const struct qbnpu_soft_queue *queue,
 {
 	return &queue->results[number % QBNPU_SOFT_NUM_RESULTS];
 }
+
+/* What WAIT tells of a complete job. */
+void qbnpu_soft_result_tell(const struct qbnpu_soft_result *kept,
+			    struct drm_qbnpu_wait *wait);
 
 /* File lock for all of these. */
 void qbnpu_soft_queue_unref(struct qbnpu_soft_queue *queue);
