@@ -20,6 +20,7 @@
 #include "util.h"
 
 #define DEFAULT_ALIGNMENT 64
+#define HOST_TEXT_SIZE 128
 
 /* What is wanted, and what the regions answered. */
 struct request {
@@ -59,6 +60,7 @@ static void count_pooled(struct qbrt_device_pools *pools,
 {
 	size_t size = is_added ? buffer->size : -buffer->size;
 
+	pools->num_pooled += is_added ? 1 : (size_t)-1;
 	pools->pooled_nbytes += size;
 	if (buffer->region == DRM_QBNPU_REGION_LOCAL)
 		pools->pooled_local_nbytes += size;
@@ -176,26 +178,79 @@ static int create_buffer(struct qbrt_device *device, uint32_t region,
 	return 0;
 }
 
-/* What else may stop a buffer that the region has room for. */
-static void describe_lock_limit(char *text, size_t size)
+/* Bytes that this process has locked, in KiB by the kernel's account. */
+static unsigned long long get_locked_nbytes(void)
 {
-	struct rlimit limit;
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned long long num_kib = 0;
+	char line[256];
 
-	if (!getrlimit(RLIMIT_MEMLOCK, &limit) &&
-	    limit.rlim_cur != RLIM_INFINITY)
-		(void)snprintf(text, size, "; RLIMIT_MEMLOCK is %llu bytes",
-			       (unsigned long long)limit.rlim_cur);
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file) &&
+	       sscanf(line, "VmLck: %llu", &num_kib) != 1)
+		;
+	(void)fclose(file);
+	return num_kib << 10;
 }
 
+/* As it is now; as at open, where the device does not answer any more. */
+static struct drm_qbnpu_query_memory
+get_region_now(const struct qbrt_device *device, uint32_t region)
+{
+	struct qbrt_device_facts facts;
+
+	if (qbrt_device_facts_query(device->kmd, device->file, &facts))
+		return device->regions[region];
+	return facts.regions[region];
+}
+
+static uint64_t get_region_limit(const struct drm_qbnpu_query_memory *now)
+{
+	return now->client_limit < now->total ? now->client_limit : now->total;
+}
+
+/*
+ * The region has room, so it was the host that gave no memory: *text says what
+ * its limit is. false: the region is full, *text is unchanged. A driver may
+ * tell the limit on locked memory as that of this client; it is the host's.
+ */
+static bool describe_host(const struct qbrt_device *device,
+			  const struct request *request, char *text,
+			  size_t size)
+{
+	struct drm_qbnpu_query_memory now =
+		get_region_now(device, request->region);
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (now.free < request->nbytes)
+		return false;
+	if (now.client_limit != limit.rlim_cur &&
+	    (now.client_limit < now.client_used ||
+	     now.client_limit - now.client_used < request->nbytes))
+		return false;
+	if (limit.rlim_cur == RLIM_INFINITY)
+		(void)snprintf(text, size,
+			       ": the host gave none, RLIMIT_MEMLOCK is "
+			       "unlimited");
+	else
+		(void)snprintf(text, size,
+			       ": RLIMIT_MEMLOCK is %llu bytes, of which %llu "
+			       "are in use",
+			       (unsigned long long)limit.rlim_cur,
+			       get_locked_nbytes());
+	return true;
+}
+
+/* Q469: the cause decides, and if it is the region, the one tried last. */
 static enum qbrt_status fail_exhausted(struct qbrt_device *device,
 				       const struct request *request)
 {
 	bool is_local = request->region == DRM_QBNPU_REGION_LOCAL;
-	struct qbrt_device_facts facts;
-	const struct drm_qbnpu_query_memory *now;
+	struct drm_qbnpu_query_memory now;
+	char host[HOST_TEXT_SIZE];
 	char most[48] = "";
-	char locked[64] = "";
-	uint64_t limit;
 
 	if (request->limit)
 		(void)snprintf(most, sizeof(most), "; at most %llu would fit",
@@ -205,22 +260,21 @@ static enum qbrt_status fail_exhausted(struct qbrt_device *device,
 			QBRT_PINNED_MEMORY_NOT_CONTIGUOUS,
 			"no contiguous run of %zu bytes on device %s%s",
 			request->nbytes, device->id, most);
-	/* as at open, where the device does not answer any more */
-	now = &device->regions[request->region];
-	if (!qbrt_device_facts_query(device->kmd, device->file, &facts))
-		now = &facts.regions[request->region];
-	limit = now->client_limit < now->total ? now->client_limit : now->total;
-	if (now->free >= request->nbytes)
-		describe_lock_limit(locked, sizeof(locked));
+	if (describe_host(device, request, host, sizeof(host)))
+		return qbrt_fail(QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+				 "no %zu bytes of pinned host memory for "
+				 "device %s%s%s",
+				 request->nbytes, device->id, host, most);
+	now = get_region_now(device, request->region);
 	return qbrt_fail(is_local ? QBRT_BAD_ALLOC
 				  : QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
 			 "%zu bytes do not fit in the %s of device %s: limit "
-			 "%llu bytes, free %llu, used by this process %llu%s%s",
+			 "%llu bytes, free %llu, used by this process %llu%s",
 			 request->nbytes,
 			 is_local ? "memory" : "pinned host memory", device->id,
-			 (unsigned long long)limit,
-			 (unsigned long long)now->free,
-			 (unsigned long long)now->client_used, locked, most);
+			 (unsigned long long)get_region_limit(&now),
+			 (unsigned long long)now.free,
+			 (unsigned long long)now.client_used, most);
 }
 
 /* Q472 without the "cached first": SYSTEM, LOCAL. */
@@ -296,8 +350,7 @@ enum qbrt_status qbrt_device_take_buffer(struct qbrt_device *device,
 			"device %s has no memory that the host can map",
 			device->id);
 	err = try_regions(device, &request, buffer, &status);
-	if (err == -ENOMEM) {
-		qbrt_device_trim(device);
+	if (qbrt_device_make_room(device, err)) {
 		request.limit = 0;
 		err = try_regions(device, &request, buffer, &status);
 	}
@@ -321,24 +374,25 @@ enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,
 		.alignment = DEFAULT_ALIGNMENT,
 	};
 	uint32_t region = DRM_QBNPU_REGION_LOCAL;
+	char host[HOST_TEXT_SIZE] = "";
 	enum qbrt_status status;
 	int err;
 
 	if (!(device->regions[region].flags & DRM_QBNPU_REGION_MAPPABLE))
 		region = DRM_QBNPU_REGION_SYSTEM;
 	err = create_buffer(device, region, &request, buffer, &status);
-	if (err == -ENOMEM) {
-		qbrt_device_trim(device);
+	if (qbrt_device_make_room(device, err))
 		err = create_buffer(device, region, &request, buffer, &status);
-	}
 	if (!err || status)
 		return status;
+	if (err == -ENOMEM)
+		describe_host(device, &request, host, sizeof(host));
 	return qbrt_fail_errno(
 		QBRT_AT_WEIGHTS, err,
 		"%zu bytes for a model's weights or states do "
-		"not fit in the memory of device %s (%llu bytes)",
+		"not fit in the memory of device %s (%llu bytes)%s",
 		nbytes, device->id,
-		(unsigned long long)device->regions[region].total);
+		(unsigned long long)device->regions[region].total, host);
 }
 
 void qbrt_device_give_buffer(struct qbrt_device *device,
@@ -355,8 +409,9 @@ void qbrt_device_give_buffer(struct qbrt_device *device,
 		pooled->buffer = *buffer;
 		bucket = get_bucket(pools, buffer->size);
 		(void)pthread_mutex_lock(&pools->buffer_lock);
-		is_kept = pools->pooled_nbytes + buffer->size <=
-			  QBRT_POOLED_MAX_TOTAL;
+		is_kept = pools->num_pooled < QBRT_POOLED_MAX_NUM &&
+			  pools->pooled_nbytes + buffer->size <=
+				  QBRT_POOLED_MAX_TOTAL;
 		if (is_kept) {
 			pooled->next = *bucket;
 			*bucket = pooled;
@@ -388,13 +443,15 @@ static struct qbrt_pooled_buffer *take_all(struct qbrt_device_pools *pools)
 	return all;
 }
 
-void qbrt_device_trim(struct qbrt_device *device)
+bool qbrt_device_trim(struct qbrt_device *device)
 {
 	struct qbrt_pooled_buffer *all;
+	bool has_some;
 
 	(void)pthread_mutex_lock(&device->pools->buffer_lock);
 	all = take_all(device->pools);
 	(void)pthread_mutex_unlock(&device->pools->buffer_lock);
+	has_some = all != NULL;
 	while (all) {
 		struct qbrt_pooled_buffer *next = all->next;
 
@@ -402,6 +459,15 @@ void qbrt_device_trim(struct qbrt_device *device)
 		free(all);
 		all = next;
 	}
+	return has_some;
+}
+
+bool qbrt_device_make_room(struct qbrt_device *device, int err)
+{
+	if (err != -ENOMEM && err != -EMFILE && err != -ENFILE)
+		return false;
+	(void)qbrt_device_trim(device);
+	return true;
 }
 
 size_t qbrt_device_get_pooled_local_nbytes(struct qbrt_device *device)

@@ -17,6 +17,7 @@
 #define QBRT_QUEUE_WORDS (QBRT_MAX_QUEUES / 64)
 #define QBRT_POOLED_MAX_SIZE ((size_t)1 << 20)  /* of one buffer */
 #define QBRT_POOLED_MAX_TOTAL ((size_t)1 << 25) /* of a device */
+#define QBRT_POOLED_MAX_NUM 64 /* of a device: each holds a descriptor */
 #define QBRT_POOLED_BUCKETS (QBRT_POOLED_MAX_SIZE >> 12)
 
 struct qbrt_pooled_buffer {
@@ -36,6 +37,7 @@ struct qbrt_device_pools {
 	pthread_mutex_t buffer_lock; /* guards what follows */
 	/* by size in 4 KiB, newest first */
 	struct qbrt_pooled_buffer *buckets[QBRT_POOLED_BUCKETS];
+	size_t num_pooled;
 	size_t pooled_nbytes;
 	size_t pooled_local_nbytes; /* of it, in the device's own memory */
 };

@@ -23,7 +23,8 @@
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct qbrt_device *devices; /* registry lock */
-static atomic_int fork_generation;  /* changes in a new child only */
+/* changes in a new child only */
+static atomic_int fork_generation = 1;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void begin_fork(void)
@@ -65,10 +66,14 @@ static void watch_forks(void)
 	(void)pthread_atfork(begin_fork, end_fork, end_fork_in_child);
 }
 
+int qbrt_fork_generation(void)
+{
+	return atomic_load_explicit(&fork_generation, memory_order_relaxed);
+}
+
 bool qbrt_device_is_inherited(const struct qbrt_device *device)
 {
-	return device->owner_pid_generation !=
-	       atomic_load_explicit(&fork_generation, memory_order_relaxed);
+	return device->owner_pid_generation != qbrt_fork_generation();
 }
 
 enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device)
@@ -93,7 +98,7 @@ struct qbrt_device *qbrt_device_ref(struct qbrt_device *device)
 /* The file ends queues and buffers; only mappings must be given back before. */
 static void close_device(struct qbrt_device *device)
 {
-	qbrt_device_trim(device);
+	(void)qbrt_device_trim(device);
 	if (!qbrt_device_is_inherited(device))
 		device->kmd->close(device->file);
 	qbrt_device_pools_free(device->pools);
@@ -147,7 +152,7 @@ static void name_device(struct qbrt_device *device,
 	memcpy(device->name, found->name, sizeof(device->name));
 	memcpy(device->path, found->node.path, sizeof(device->path));
 	device->number = found->number;
-	device->owner_pid_generation = atomic_load(&fork_generation);
+	device->owner_pid_generation = qbrt_fork_generation();
 	device->references = 1;
 }
 
@@ -172,9 +177,9 @@ static struct qbrt_device *open_device(const struct qbrt_discovery *discovery,
 	err = device->kmd->open(&discovery->env.kmd, device->path,
 				&device->file);
 	if (err) {
-		*status = qbrt_fail_errno(QBRT_AT_OPEN, err,
-					  "device %s (%s) does not open",
-					  device->id, device->path);
+		*status = qbrt_fail_errno(
+			QBRT_AT_OPEN, err, "device %s (%s) does not open: %s",
+			device->id, device->path, qbrt_errno_words(err));
 		goto err_free;
 	}
 	err = qbrt_device_facts_query(device->kmd, device->file, &facts);
@@ -283,12 +288,56 @@ static enum qbrt_status take_device(const struct qbrt_discovery *discovery,
 	return QBRT_OK;
 }
 
+/* The n-th open device with a reference for the caller, or NULL. */
+static struct qbrt_device *ref_open(size_t n)
+{
+	struct qbrt_device *device;
+
+	(void)pthread_mutex_lock(&registry_lock);
+	for (device = devices; device && n; device = device->next)
+		n--;
+	if (device)
+		device->references++;
+	(void)pthread_mutex_unlock(&registry_lock);
+	return device;
+}
+
+/* Freed buffers of open devices hold descriptors too. true: there were some. */
+static bool trim_all(void)
+{
+	struct qbrt_device *device;
+	bool has_trimmed = false;
+	size_t n;
+
+	for (n = 0; (device = ref_open(n)); n++) {
+		has_trimmed |= qbrt_device_trim(device);
+		qbrt_device_unref(device);
+	}
+	return has_trimmed;
+}
+
+static enum qbrt_status open_by_name(const char *name, int number,
+				     struct qbrt_device **device)
+{
+	const struct qbrt_found_device *found = NULL;
+	struct qbrt_discovery *discovery;
+	enum qbrt_status status = qbrt_discovery_list(true, &discovery);
+
+	if (status)
+		return status;
+	status = qbrt_discovery_find(discovery, name, number, &found);
+	if (!status)
+		status = take_device(discovery, found, device);
+	if (!status)
+		log_default_choice(discovery, found);
+	qbrt_discovery_free(discovery);
+	return status;
+}
+
 QBRT_API enum qbrt_status qbrt_accelerator_open(const char *name, int number,
 						struct qbrt_accelerator **acc)
 {
-	const struct qbrt_found_device *found = NULL;
 	struct qbrt_accelerator *handle;
-	struct qbrt_discovery *discovery;
 	enum qbrt_status status;
 
 	if (!acc)
@@ -298,23 +347,15 @@ QBRT_API enum qbrt_status qbrt_accelerator_open(const char *name, int number,
 	if (!handle)
 		return qbrt_fail_errno(QBRT_AT_OPEN, -ENOMEM,
 				       "no memory for an accelerator");
-	status = qbrt_discovery_list(true, &discovery);
-	if (status)
-		goto err_free_handle;
-	status = qbrt_discovery_find(discovery, name, number, &found);
-	if (!status)
-		status = take_device(discovery, found, &handle->device);
-	if (!status)
-		log_default_choice(discovery, found);
-	qbrt_discovery_free(discovery);
-	if (status)
-		goto err_free_handle;
+	status = open_by_name(name, number, &handle->device);
+	if (status == QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY && trim_all())
+		status = open_by_name(name, number, &handle->device);
+	if (status) {
+		free(handle);
+		return status;
+	}
 	*acc = handle;
 	return QBRT_OK;
-
-err_free_handle:
-	free(handle);
-	return status;
 }
 
 QBRT_API void qbrt_accelerator_close(struct qbrt_accelerator *acc)

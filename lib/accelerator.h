@@ -54,6 +54,9 @@ enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device);
 /* The same question without a sentence. */
 bool qbrt_device_is_inherited(const struct qbrt_device *device);
 
+/* Of this process, counted from the first one to open a device; never 0. */
+int qbrt_fork_generation(void);
+
 /*
  * A queue for one run: an idle one of the pool, else a new one, else (no more
  * queues) one that others use too. Taking an idle one is one atomic.
@@ -91,7 +94,13 @@ enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,
 					  size_t nbytes,
 					  struct qbrt_buffer *buffer);
 
-/* Empties the pool of freed buffers (before exhaustion is reported). */
-void qbrt_device_trim(struct qbrt_device *device);
+/* Empties the pool of freed buffers. true: there were some. */
+bool qbrt_device_trim(struct qbrt_device *device);
+
+/*
+ * Before exhaustion is reported. true: with this errno memory or descriptors
+ * ran out, and the pool that may have held them is empty now: ask once more.
+ */
+bool qbrt_device_make_room(struct qbrt_device *device, int err);
 
 #endif

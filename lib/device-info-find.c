@@ -181,8 +181,9 @@ static enum qbrt_status fail_not_found(const struct qbrt_discovery *discovery,
 				 discovery->env.visible_variable, text);
 	if (silent)
 		return qbrt_fail_errno(QBRT_AT_OPEN, silent->err,
-				       "device node %s does not open",
-				       silent->node.path);
+				       "device node %s does not open: %s",
+				       silent->node.path,
+				       qbrt_errno_words(silent->err));
 	if (number < 0)
 		return qbrt_fail(QBRT_ACC_DEVICE_NOT_FOUND,
 				 "no device of name %.32s; visible: %s", name,

@@ -245,11 +245,14 @@ static const char *get_name(const struct qbrt_inference *inference,
 static bool is_chw(const struct qbm_io *io,
 		   const struct qbrt_pinned_memory *mem)
 {
-	const int64_t *shape = mem->shape + mem->ndim - 3;
+	const int64_t *shape = mem->shape;
 
-	return io->layout == QBRT_IO_LAYOUT_HWC && io->rank == 3 &&
-	       (mem->ndim == 3 || mem->ndim == 4) && shape[0] == io->shape[2] &&
-	       shape[1] == io->shape[0] && shape[2] == io->shape[1];
+	if (io->layout != QBRT_IO_LAYOUT_HWC || io->rank != 3 ||
+	    (mem->ndim != 3 && mem->ndim != 4))
+		return false;
+	shape += mem->ndim - 3;
+	return shape[0] == io->shape[2] && shape[1] == io->shape[0] &&
+	       shape[2] == io->shape[1];
 }
 
 static enum qbrt_status
@@ -309,13 +312,63 @@ static enum qbrt_status refuse_counts(const struct qbrt_inference *inference,
 			 inference->num_outputs);
 }
 
-/* The first variant that takes the buffers; else the first one's complaint. */
+/* Index of the first buffer of another pinned data type; or their number. */
+static size_t match_dtypes(const struct qbrt_inference *inference,
+			   const struct qbrt_launched_variant *variant)
+{
+	size_t num = inference->num_inputs + inference->num_outputs;
+	size_t i;
+
+	for (i = 0; i < num; i++) {
+		struct place place = locate(inference, variant, i);
+
+		if (place.mem->dtype != place.io->device_dtype)
+			break;
+	}
+	return i;
+}
+
+static enum qbrt_status
+refuse_dtype(const struct qbrt_inference *inference,
+	     const struct qbrt_launched_variant *variant, size_t number)
+{
+	struct place place = locate(inference, variant, number);
+
+	return qbrt_fail(
+		QBRT_MODEL_DTYPE_MISMATCHED,
+		"%s: %s %zu (%s): pinned data type %s expected, %s given",
+		inference->model->name, place.what, place.index,
+		get_name(inference, &place),
+		qbrt_dtype_name((enum qbrt_dtype)place.io->device_dtype),
+		qbrt_dtype_name(place.mem->dtype));
+}
+
+/* A variant that does not fit, and what of it: shapes or data types. */
+struct misfit {
+	const struct qbrt_launched_variant *variant;
+	size_t bad_buffer;
+};
+
+static void note_misfit(struct misfit *misfit,
+			const struct qbrt_launched_variant *variant,
+			size_t bad_buffer)
+{
+	if (misfit->variant)
+		return;
+	misfit->variant = variant;
+	misfit->bad_buffer = bad_buffer;
+}
+
+/*
+ * The first variant that takes the buffers; else the complaint of the first one
+ * whose shapes fit, else that of the first one with so many.
+ */
 static enum qbrt_status choose_variant(struct qbrt_inference *inference)
 {
 	const struct qbrt_launched *launched = inference->launched;
-	const struct qbrt_launched_variant *nearest = NULL;
 	size_t num = inference->num_inputs + inference->num_outputs;
-	size_t bad_buffer = 0;
+	struct misfit shape = { 0 };
+	struct misfit dtype = { 0 };
 
 	for (size_t i = 0; i < launched->num_variants; i++) {
 		const struct qbrt_launched_variant *variant =
@@ -326,39 +379,22 @@ static enum qbrt_status choose_variant(struct qbrt_inference *inference)
 		    inference->num_outputs != variant->variant->output_count)
 			continue;
 		bad = match(inference, variant, inference->params);
+		if (bad < num) {
+			note_misfit(&shape, variant, bad);
+			continue;
+		}
+		bad = match_dtypes(inference, variant);
 		if (bad == num) {
 			inference->variant = variant;
 			return QBRT_OK;
 		}
-		if (!nearest) {
-			nearest = variant;
-			bad_buffer = bad;
-		}
+		note_misfit(&dtype, variant, bad);
 	}
-	if (!nearest)
-		return refuse_counts(inference, launched->variants[0].variant);
-	return refuse_shape(inference, nearest, bad_buffer);
-}
-
-static enum qbrt_status check_dtypes(const struct qbrt_inference *inference)
-{
-	size_t num = inference->num_inputs + inference->num_outputs;
-
-	for (size_t i = 0; i < num; i++) {
-		struct place place = locate(inference, inference->variant, i);
-
-		if (place.mem->dtype != place.io->device_dtype)
-			return qbrt_fail(
-				QBRT_MODEL_DTYPE_MISMATCHED,
-				"%s: %s %zu (%s): pinned data type %s "
-				"expected, %s given",
-				inference->model->name, place.what, place.index,
-				get_name(inference, &place),
-				qbrt_dtype_name((enum qbrt_dtype)
-							place.io->device_dtype),
-				qbrt_dtype_name(place.mem->dtype));
-	}
-	return QBRT_OK;
+	if (dtype.variant)
+		return refuse_dtype(inference, dtype.variant, dtype.bad_buffer);
+	if (shape.variant)
+		return refuse_shape(inference, shape.variant, shape.bad_buffer);
+	return refuse_counts(inference, launched->variants[0].variant);
 }
 
 static enum qbrt_status check_device(const struct qbrt_inference *inference)
@@ -416,8 +452,6 @@ enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference)
 {
 	enum qbrt_status status = choose_variant(inference);
 
-	if (!status)
-		status = check_dtypes(inference);
 	if (!status)
 		status = check_device(inference);
 	inference->aliased_inputs = 0;

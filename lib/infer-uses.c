@@ -42,19 +42,18 @@ static enum qbrt_status begin_writes(const struct qbrt_inference *inference)
 	return QBRT_OK;
 }
 
-/* NULL: all reads are taken; else a storage that is written, none is taken. */
-static struct qbrt_storage *begin_reads(const struct qbrt_inference *inference)
+/* Index of the first input that is written, none is taken; or their number. */
+static size_t begin_reads(const struct qbrt_inference *inference)
 {
-	for (size_t i = 0; i < inference->num_inputs; i++) {
-		struct qbrt_storage *storage = inference->inputs[i]->storage;
+	size_t i;
 
-		if (is_aliased(inference, i) ||
-		    qbrt_storage_begin_read(storage))
-			continue;
-		end_reads(inference, i);
-		return storage;
-	}
-	return NULL;
+	for (i = 0; i < inference->num_inputs; i++)
+		if (!is_aliased(inference, i) &&
+		    !qbrt_storage_begin_read(inference->inputs[i]->storage)) {
+			end_reads(inference, i);
+			break;
+		}
+	return i;
 }
 
 static enum qbrt_status check_valid(const struct qbrt_inference *inference)
@@ -69,18 +68,26 @@ static enum qbrt_status check_valid(const struct qbrt_inference *inference)
 enum qbrt_status
 qbrt_inference_begin_uses(const struct qbrt_inference *inference)
 {
-	struct qbrt_storage *written;
 	enum qbrt_status status;
+	size_t written;
 
 	for (;;) {
 		status = begin_writes(inference);
 		if (status)
 			return status;
 		written = begin_reads(inference);
-		if (!written)
+		if (written == inference->num_inputs)
 			break;
 		end_writes(inference, inference->num_outputs);
-		qbrt_storage_wait_written(written);
+		if (!qbrt_storage_wait_written(
+			    inference->inputs[written]->storage,
+			    inference->deadline_ns))
+			return qbrt_fail(
+				QBRT_MODEL_TASK_QUEUE_TIMEOUT,
+				"%s: input %zu was being written by others "
+				"until the time limit; nothing ran, the "
+				"outputs are unchanged",
+				inference->model->name, written);
 	}
 	status = check_valid(inference);
 	if (status)

@@ -161,6 +161,12 @@ static enum qbrt_status submit_and_wait(const struct qbrt_inference *inference,
 	memcpy(submit.params, inference->params, sizeof(submit.params));
 	fill_bindings(inference, bindings);
 	err = submit_job(inference, &submit);
+	if (err == -ETIME)
+		return qbrt_fail_errno(
+			QBRT_AT_SUBMIT, err,
+			"%s: the time limit passed before the inference "
+			"started; nothing ran, the outputs are unchanged",
+			inference->model->name);
 	if (err)
 		return qbrt_fail_errno(
 			QBRT_AT_SUBMIT, err,
@@ -175,6 +181,8 @@ static enum qbrt_status submit_and_wait(const struct qbrt_inference *inference,
 	err = qbrt_queue_wait(queue, submit.job, inference->wait_flags, wait);
 	if (!err)
 		return QBRT_OK;
+	atomic_fetch_add_explicit(&inference->model->totals.failed, 1,
+				  memory_order_relaxed);
 	status = qbrt_fail_errno(QBRT_AT_WAIT, err,
 				 "%s: the result of the inference is lost",
 				 inference->model->name);
@@ -236,10 +244,8 @@ static enum qbrt_status run_inside(struct qbrt_inference *inference,
 				   struct qbrt_launched *launched,
 				   int64_t begin_ns)
 {
-	enum qbrt_status status = qbrt_device_check_fork(launched->device);
+	enum qbrt_status status;
 
-	if (status)
-		return status;
 	inference->launched = launched;
 	inference->deadline_ns = compute_deadline(inference, begin_ns);
 	status = qbrt_inference_check_buffers(inference);

@@ -46,8 +46,9 @@ qbrt_inference_check_available(const struct qbrt_inference *inference);
 enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference);
 
 /*
- * Takes the uses of all buffers, or none: waits for writers of inputs, refuses
- * an output in use and an input that a failed job left half written.
+ * Takes the uses of all buffers, or none: waits for writers of inputs until the
+ * deadline, refuses an output in use and an input that a failed job left half
+ * written.
  */
 enum qbrt_status
 qbrt_inference_begin_uses(const struct qbrt_inference *inference);

@@ -343,11 +343,8 @@ static enum qbrt_status alloc_io(struct qbrt_model *model, bool is_input,
 	status = qbrt_model_enter(model, &launched);
 	if (status)
 		return status;
-	status = qbrt_device_check_fork(launched->device);
-	if (!status)
-		status = qbrt_pinned_memory_alloc_on(launched->device,
-						     info.pinned_dtype, shape,
-						     ndim, NULL, mem);
+	status = qbrt_pinned_memory_alloc_on(
+		launched->device, info.pinned_dtype, shape, ndim, NULL, mem);
 	qbrt_model_leave(model);
 	return status;
 }

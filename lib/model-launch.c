@@ -205,11 +205,9 @@ static enum qbrt_status create_program(const struct qbrt_model *model,
 	}
 	err = device->kmd->ioctl(device->file, DRM_IOCTL_QBNPU_PROGRAM_CREATE,
 				 &create);
-	if (err == -ENOMEM) {
-		qbrt_device_trim(device);
+	if (qbrt_device_make_room(device, err))
 		err = device->kmd->ioctl(
 			device->file, DRM_IOCTL_QBNPU_PROGRAM_CREATE, &create);
-	}
 	if (err)
 		return refuse_program(model, device, instance, err, &create);
 	launched->programs[instance] = create.handle;
@@ -340,13 +338,18 @@ static void destroy_programs(struct qbrt_launched *launched)
 	}
 }
 
-/* Programs hold the weights: they go first. */
+/*
+ * Programs hold the weights: they go first. A child of fork asks its parent's
+ * device for nothing, and leaves a lock alone that a thread may have held.
+ */
 void qbrt_launched_free(struct qbrt_launched *launched)
 {
-	destroy_programs(launched);
+	if (!qbrt_device_is_inherited(launched->device)) {
+		destroy_programs(launched);
+		qbrt_slots_free(&launched->slots);
+	}
 	if (launched->has_weights)
 		qbrt_device_give_buffer(launched->device, &launched->weights);
-	qbrt_slots_free(&launched->slots);
 	qbrt_device_unref(launched->device);
 	free(launched->bindings);
 	free(launched->programs);

@@ -39,11 +39,33 @@ static enum qbrt_status resolve_mode(struct qbrt_model *model)
 	return QBRT_OK;
 }
 
+/* Launched, ever, by the parent of a fork: its lock and counts mean nothing. */
+static bool is_inherited(const struct qbrt_model *model)
+{
+	int owner = atomic_load_explicit(&model->owner, memory_order_relaxed);
+
+	return owner && owner != qbrt_fork_generation();
+}
+
+static enum qbrt_status check_fork(const struct qbrt_model *model)
+{
+	if (!is_inherited(model))
+		return QBRT_OK;
+	return qbrt_fail(QBRT_FORKED_PROCESS,
+			 "%s: was launched before fork and belongs to the "
+			 "parent; load it anew in this process, or start "
+			 "workers with spawn",
+			 model->name);
+}
+
+/* Destroying waits for waiters, and a child of fork inherits some for ever. */
 static void free_model(struct qbrt_model *model)
 {
 	qbrt_model_file_free(model->file);
-	(void)pthread_cond_destroy(&model->retired);
-	(void)pthread_mutex_destroy(&model->launch_lock);
+	if (!is_inherited(model)) {
+		(void)pthread_cond_destroy(&model->retired);
+		(void)pthread_mutex_destroy(&model->launch_lock);
+	}
 	free(model->name);
 	free(model->path);
 	free(model);
@@ -52,10 +74,12 @@ static void free_model(struct qbrt_model *model)
 /* path: as given to load, or NULL for a descriptor. */
 static struct qbrt_model *alloc_model(const char *path, int fd)
 {
-	struct qbrt_model *model = calloc(1, sizeof(*model));
+	struct qbrt_model *model =
+		aligned_alloc(QBRT_CACHE_LINE, sizeof(*model));
 
 	if (!model)
 		return NULL;
+	memset(model, 0, sizeof(*model));
 	(void)pthread_mutex_init(&model->launch_lock, NULL);
 	(void)pthread_cond_init(&model->retired, NULL);
 	model->path = strdup(path ? path : "");
@@ -144,20 +168,26 @@ qbrt_model_load_fd(int fd, const struct qbrt_model_config *config,
 /* NULL, and not inside: not launched. */
 static struct qbrt_launched *try_enter(struct qbrt_model *model)
 {
-	unsigned int users = atomic_fetch_add_explicit(&model->users, 1,
-						       memory_order_acq_rel);
+	unsigned int users =
+		atomic_load_explicit(&model->users, memory_order_relaxed);
 
-	if (users & QBRT_MODEL_LAUNCHED)
-		return model->launched;
-	qbrt_model_leave(model);
+	while (users & QBRT_MODEL_LAUNCHED)
+		if (atomic_compare_exchange_weak_explicit(
+			    &model->users, &users, users + 1,
+			    memory_order_acquire, memory_order_relaxed))
+			return model->launched;
 	return NULL;
 }
 
 enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 				  struct qbrt_launched **launched)
 {
-	struct qbrt_launched *found = try_enter(model);
+	enum qbrt_status status = check_fork(model);
+	struct qbrt_launched *found;
 
+	if (status)
+		return status;
+	found = try_enter(model);
 	if (found) {
 		*launched = found;
 		return QBRT_OK;
@@ -172,18 +202,19 @@ enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 }
 
 /*
- * Nobody is inside who saw the bit, for the count would show it, and who enters
- * now finds the bit gone. A thread that comes late, after a new launch, finds
- * the bit or a user and does nothing.
+ * Once per launch, by who brought the count to 0 after the bit was gone: nobody
+ * is inside, nobody can enter, and a new launch waits for this. A fork in the
+ * middle must not leave the child a launch that is half given back.
  */
 static void retire(struct qbrt_model *model)
 {
+	struct qbrt_launched *launched;
+
 	(void)pthread_mutex_lock(&model->launch_lock);
-	if (model->launched && atomic_load(&model->users) == 0) {
-		qbrt_launched_free(model->launched);
-		model->launched = NULL;
-		(void)pthread_cond_broadcast(&model->retired);
-	}
+	launched = model->launched;
+	model->launched = NULL;
+	qbrt_launched_free(launched);
+	(void)pthread_cond_broadcast(&model->retired);
 	(void)pthread_mutex_unlock(&model->launch_lock);
 }
 
@@ -231,34 +262,38 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_launch: %s is NULL",
 				 model ? "acc" : "model");
-	status = qbrt_device_check_fork(acc->device);
+	status = check_fork(model);
+	if (!status)
+		status = qbrt_device_check_fork(acc->device);
 	if (status)
 		return status;
+	/* before the lock, so that no child of fork ever takes it held */
+	atomic_store(&model->owner, qbrt_fork_generation());
 	(void)pthread_mutex_lock(&model->launch_lock);
 	status = launch(model, acc->device);
 	(void)pthread_mutex_unlock(&model->launch_lock);
 	return status;
 }
 
-/* Nothing may be asked of a device that belongs to the parent of a fork. */
 QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)
 {
-	struct qbrt_launched *launched = model ? try_enter(model) : NULL;
-	enum qbrt_status status;
+	struct qbrt_launched *launched;
+	enum qbrt_status status = model ? check_fork(model) : QBRT_OK;
 
+	if (!model || status)
+		return status;
+	launched = try_enter(model);
 	if (!launched)
 		return QBRT_OK;
-	status = qbrt_device_check_fork(launched->device);
-	if (!status &&
-	    atomic_fetch_and_explicit(&model->users, ~QBRT_MODEL_LAUNCHED,
+	if (atomic_fetch_and_explicit(&model->users, ~QBRT_MODEL_LAUNCHED,
 				      memory_order_acq_rel) &
-		    QBRT_MODEL_LAUNCHED) {
+	    QBRT_MODEL_LAUNCHED) {
 		atomic_store(&model->core_mask, 0);
 		atomic_store(&model->num_slots, 0);
 		qbrt_slots_stop(&launched->slots);
 	}
 	qbrt_model_leave(model);
-	return status;
+	return QBRT_OK;
 }
 
 QBRT_API void qbrt_model_free(struct qbrt_model *model)

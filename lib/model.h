@@ -4,7 +4,9 @@
  * it. The file part is constant from load to free. The launched part is
  * constant while anybody uses it: a call enters the model by one atomic and
  * leaves it by another; disposing only ends entering, and whoever leaves last
- * gives the device's things back. So dispose waits for nobody.
+ * gives the device's things back. So dispose waits for nobody. A launch is of
+ * one process: a child of fork reads owner before all else, for threads that
+ * it does not have may hold the lock and be counted.
  */
 #ifndef QBRT_MODEL_H
 #define QBRT_MODEL_H
@@ -64,6 +66,7 @@ struct qbrt_model_totals {
 };
 
 #define QBRT_MODEL_LAUNCHED 0x80000000u
+#define QBRT_CACHE_LINE 64
 
 struct qbrt_model {
 	struct qbrt_model_file *file;
@@ -71,6 +74,8 @@ struct qbrt_model {
 	char *name; /* for sentences, never empty */
 	uint32_t identifier;
 	uint32_t mode; /* enum qbrt_core_mode, resolved */
+	/* qbrt_fork_generation() of who launched it, ever; 0: nobody did */
+	atomic_int owner;
 	/* bit 31: launched; below it, how many threads are inside */
 	atomic_uint users;
 	atomic_bool was_launched;
@@ -78,7 +83,8 @@ struct qbrt_model {
 	atomic_uint_fast64_t core_mask;
 	atomic_uint num_slots;
 	atomic_uint clusters;
-	struct qbrt_model_totals totals;
+	/* in cache lines of its own: every job counts */
+	_Alignas(QBRT_CACHE_LINE) struct qbrt_model_totals totals;
 	/* taken by launch, and by who gives the device's things back */
 	pthread_mutex_t launch_lock;
 	pthread_cond_t retired; /* launched became NULL */
@@ -87,8 +93,8 @@ struct qbrt_model {
 };
 
 /*
- * Enters the launched model: NOT_LAUNCHED or NOT_ALIVE with a sentence, or
- * what is constant until leave.
+ * Enters the launched model: FORKED_PROCESS, NOT_LAUNCHED or NOT_ALIVE with a
+ * sentence, or what is constant until leave. Who is refused took no lock.
  */
 enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 				  struct qbrt_launched **launched);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
  * Element and slice access from the host. Everything is checked before a byte
- * moves; a job that writes the buffer is waited for (Q499), and what a failed
- * job left is not read as if it were good (Q485). The bytes are copied as they
- * are: no conversion, any alignment on the caller's side.
+ * moves; a job that writes the buffer is waited for (Q499), before writing one
+ * that reads it too, and the access is a use of the buffer as a job's is. So
+ * what a failed job left is not read as if it were good (Q485), nor made good
+ * by a write that it overtook. The bytes are copied as they are: no
+ * conversion, any alignment on the caller's side.
  */
 #include <string.h>
 
@@ -80,10 +82,40 @@ static enum qbrt_status find_element(const struct qbrt_pinned_memory *mem,
 	return QBRT_OK;
 }
 
-static enum qbrt_status wait_until_valid(const struct qbrt_pinned_memory *mem)
+/* With the read use; without it when it fails. */
+static enum qbrt_status begin_read(const struct qbrt_pinned_memory *mem)
 {
-	qbrt_storage_wait_written(mem->storage);
-	return qbrt_pinned_memory_check_valid(mem);
+	enum qbrt_status status;
+
+	qbrt_storage_take_read(mem->storage);
+	status = qbrt_pinned_memory_check_valid(mem);
+	if (status)
+		qbrt_storage_end_read(mem->storage);
+	return status;
+}
+
+/*
+ * With the write use; without it when it fails. Who writes all of it does not
+ * mind what is there.
+ */
+static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem,
+				    bool is_whole)
+{
+	enum qbrt_status status = QBRT_OK;
+
+	qbrt_storage_take_write(mem->storage);
+	if (!is_whole)
+		status = qbrt_pinned_memory_check_valid(mem);
+	if (status)
+		qbrt_storage_end_write(mem->storage);
+	return status;
+}
+
+static void end_write(struct qbrt_pinned_memory *mem, bool is_whole)
+{
+	if (is_whole)
+		qbrt_storage_validate(mem->storage);
+	qbrt_storage_end_write(mem->storage);
 }
 
 static char *get_bytes(const struct qbrt_pinned_memory *mem)
@@ -105,10 +137,11 @@ qbrt_pinned_memory_read_at(const struct qbrt_pinned_memory *mem,
 	if (!status)
 		status = find_element(mem, index, &offset);
 	if (!status)
-		status = wait_until_valid(mem);
+		status = begin_read(mem);
 	if (status)
 		return status;
 	memcpy(value, get_bytes(mem) + offset, qbrt_dtype_itemsize(dtype));
+	qbrt_storage_end_read(mem->storage);
 	return QBRT_OK;
 }
 
@@ -126,10 +159,11 @@ qbrt_pinned_memory_write_at(struct qbrt_pinned_memory *mem,
 	if (!status)
 		status = find_element(mem, index, &offset);
 	if (!status)
-		status = wait_until_valid(mem);
+		status = begin_write(mem, false);
 	if (status)
 		return status;
 	memcpy(get_bytes(mem) + offset, value, qbrt_dtype_itemsize(dtype));
+	end_write(mem, false);
 	return QBRT_OK;
 }
 
@@ -364,10 +398,11 @@ qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
 		status = prepare(mem, slices, ndim, dst, &walk,
 				 walk.dst_strides, walk.src_strides);
 	if (!status)
-		status = wait_until_valid(mem);
+		status = begin_read(mem);
 	if (status)
 		return status;
 	copy(&walk, dst->data, get_bytes(mem) + walk.offset);
+	qbrt_storage_end_read(mem->storage);
 	return QBRT_OK;
 }
 
@@ -394,17 +429,12 @@ qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
 	if (!status)
 		status = prepare(mem, slices, ndim, src, &walk,
 				 walk.src_strides, walk.dst_strides);
-	if (status)
-		return status;
-	if (is_whole(mem, slices))
-		qbrt_storage_wait_written(mem->storage);
-	else
-		status = wait_until_valid(mem);
+	if (!status)
+		status = begin_write(mem, is_whole(mem, slices));
 	if (status)
 		return status;
 	copy(&walk, get_bytes(mem) + walk.offset, src->data);
-	if (is_whole(mem, slices))
-		qbrt_storage_validate(mem->storage);
+	end_write(mem, is_whole(mem, slices));
 	return QBRT_OK;
 }
 
@@ -418,9 +448,10 @@ qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 
 	if (!status)
 		status = check_access(mem, mem->ndim, dtype);
+	if (!status)
+		status = begin_write(mem, true);
 	if (status)
 		return status;
-	qbrt_storage_wait_written(mem->storage);
 	bytes = get_bytes(mem);
 	filled = qbrt_dtype_itemsize(dtype);
 	/* value may lie in the buffer itself */
@@ -431,6 +462,6 @@ qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 						      : filled;
 		memcpy(bytes + filled, bytes, chunk);
 	}
-	qbrt_storage_validate(mem->storage);
+	end_write(mem, true);
 	return QBRT_OK;
 }

@@ -18,6 +18,8 @@
 #define MIN_ALIGNMENT 64
 #define MAX_ALIGNMENT ((size_t)1 << 21)
 #define TEXT_SIZE 192 /* of a shape of eight axes */
+/* Longer options than this are garbage, not a newer library's. */
+#define MAX_OPTIONS_NBYTES 4096
 
 /* Q731: a shorter struct is filled up, a longer one must be zero beyond. */
 static enum qbrt_status read_options(const struct qbrt_pinned_options *given,
@@ -28,7 +30,8 @@ static enum qbrt_status read_options(const struct qbrt_pinned_options *given,
 
 	memset(options, 0, sizeof(*options));
 	if (given) {
-		if (given->size < sizeof(given->size))
+		if (given->size < sizeof(given->size) ||
+		    given->size > MAX_OPTIONS_NBYTES)
 			return qbrt_fail(QBRT_INVALID_ARGUMENT,
 					 "size of the options is %zu, expected "
 					 "sizeof(struct qbrt_pinned_options)",

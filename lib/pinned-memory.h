@@ -31,7 +31,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 
 /*
  * QBRT_TENSOR_INVALID with the first error's sentence when a failed job left
- * the contents half written, else QBRT_OK.
+ * the contents half written, else QBRT_OK. In a use of the storage.
  */
 enum qbrt_status
 qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem);

@@ -8,11 +8,9 @@
  */
 #include "slot.h"
 
-#include <linux/futex.h>
 #include <stddef.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "futex.h"
 #include "util.h"
 
 enum waiter_state {
@@ -75,8 +73,7 @@ static void wake(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter,
 {
 	take_off(slots, waiter);
 	atomic_store_explicit(&waiter->state, state, memory_order_release);
-	(void)syscall(SYS_futex, &waiter->state, FUTEX_WAKE_PRIVATE, 1, NULL,
-		      NULL, 0);
+	qbrt_futex_wake(&waiter->state, 1);
 }
 
 void qbrt_slots_stop(struct qbrt_slots *slots)
@@ -104,17 +101,10 @@ void qbrt_slots_give(struct qbrt_slots *slots)
 /* Sleeps until the state changes or the deadline is over. */
 static void sleep_on(struct qbrt_slot_waiter *waiter, int64_t deadline_ns)
 {
-	struct timespec until = {
-		.tv_sec = (time_t)(deadline_ns / QBRT_NS_PER_SEC),
-		.tv_nsec = (long)(deadline_ns % QBRT_NS_PER_SEC),
-	};
-
 	while (atomic_load_explicit(&waiter->state, memory_order_acquire) ==
 		       WAITING &&
 	       qbrt_now_ns() < deadline_ns)
-		(void)syscall(SYS_futex, &waiter->state,
-			      FUTEX_WAIT_BITSET_PRIVATE, WAITING, &until, NULL,
-			      FUTEX_BITSET_MATCH_ANY);
+		qbrt_futex_wait(&waiter->state, WAITING, deadline_ns);
 }
 
 /* true: the count is taken back; false: a slot is on its way to a waiter. */

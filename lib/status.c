@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "counters.h"
 #include "util.h"
@@ -152,8 +153,10 @@ static const struct {
 	{ ENOENT, AT(OPEN), QBRT_ACC_DEVICE_NOT_FOUND },
 	{ EINVAL, AT(OPEN), QBRT_INVALID_ARGUMENT },
 	{ EPROTO, AT(OPEN), QBRT_ACC_VERSION_MISMATCH },
-	{ EMFILE, AT(OPEN), QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
-	{ ENFILE, AT(OPEN), QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ EMFILE, AT(OPEN) | AT(BO_CREATE) | AT(WEIGHTS),
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ ENFILE, AT(OPEN) | AT(BO_CREATE) | AT(WEIGHTS),
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
 	{ EOPNOTSUPP, AT(PROGRAM_CREATE),
 	  QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE },
 	{ EOPNOTSUPP, AT_ANY, QBRT_NOT_IMPLEMENTED },
@@ -276,6 +279,13 @@ enum qbrt_status qbrt_fail(enum qbrt_status status, const char *format, ...)
 	return status;
 }
 
+const char *qbrt_errno_words(int err)
+{
+	const char *words = strerrordesc_np(-err);
+
+	return words ? words : "unknown error";
+}
+
 /* QBRT_OK: the table has no row. */
 static enum qbrt_status translate(enum qbrt_attempt attempt, int err)
 {
@@ -288,19 +298,39 @@ static enum qbrt_status translate(enum qbrt_attempt attempt, int err)
 	return QBRT_OK;
 }
 
+/* Q615: which limit on descriptors it was, for the end of the sentence. */
+static void describe_limit(int err, char *text, size_t size)
+{
+	struct rlimit limit = { 0 };
+
+	*text = '\0';
+	if (err == -ENFILE)
+		(void)snprintf(text, size,
+			       "; no descriptor is left in the "
+			       "system (fs.file-max)");
+	if (err != -EMFILE)
+		return;
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	(void)snprintf(text, size,
+		       "; no descriptor is left, RLIMIT_NOFILE is %llu",
+		       (unsigned long long)limit.rlim_cur);
+}
+
 enum qbrt_status qbrt_fail_errno(enum qbrt_attempt attempt, int err,
 				 const char *format, ...)
 {
 	enum qbrt_status status = translate(attempt, err);
 	const char *name = strerrorname_np(-err);
 	char sentence[DETAIL_SIZE];
+	char limit[96];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	describe_limit(err, limit, sizeof(limit));
 	if (status != QBRT_OK && status != QBRT_INTERNAL_ERROR)
-		return qbrt_fail(status, "%s", sentence);
+		return qbrt_fail(status, "%s%s", sentence, limit);
 	if (status == QBRT_OK) {
 		qbrt_count(unmapped_errors);
 		status = QBRT_ACC_DRIVER_PROTOCOL;

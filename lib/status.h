@@ -44,6 +44,9 @@ enum qbrt_status qbrt_fail_errno(enum qbrt_attempt attempt, int err,
 				 const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What a negative errno says, never NULL. */
+const char *qbrt_errno_words(int err);
+
 /*
  * length bytes of text from outside (a file, a variable) into out, always
  * terminated: control characters and what is not UTF-8 become \xNN, what does

@@ -8,19 +8,15 @@
 #include "storage.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "futex.h"
+#include "util.h"
+
+/* of uses; the rest counts readers */
 #define WRITER 0x80000000u
-
-static long futex(atomic_uint *word, int operation, unsigned int value)
-{
-	return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value,
-		       NULL, NULL, 0);
-}
+#define WAITING_WRITER 0x40000000u
 
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 					const struct qbrt_buffer *buffer)
@@ -59,7 +55,7 @@ void qbrt_storage_unref(struct qbrt_storage *storage)
 static void wake(struct qbrt_storage *storage)
 {
 	if (atomic_load(&storage->waiters))
-		(void)futex(&storage->uses, FUTEX_WAKE, INT_MAX);
+		qbrt_futex_wake(&storage->uses, INT_MAX);
 }
 
 bool qbrt_storage_begin_read(struct qbrt_storage *storage)
@@ -68,16 +64,18 @@ bool qbrt_storage_begin_read(struct qbrt_storage *storage)
 		atomic_load_explicit(&storage->uses, memory_order_relaxed);
 
 	do {
-		if (uses & WRITER)
+		if (uses & (WRITER | WAITING_WRITER))
 			return false;
 	} while (
 		!atomic_compare_exchange_weak(&storage->uses, &uses, uses + 1));
 	return true;
 }
 
+/* Only a writer waits for readers, and only for the last one. */
 void qbrt_storage_end_read(struct qbrt_storage *storage)
 {
-	(void)atomic_fetch_sub(&storage->uses, 1);
+	if (atomic_fetch_sub(&storage->uses, 1) == (WAITING_WRITER | 1))
+		wake(storage);
 }
 
 bool qbrt_storage_begin_write(struct qbrt_storage *storage)
@@ -93,17 +91,54 @@ void qbrt_storage_end_write(struct qbrt_storage *storage)
 	wake(storage);
 }
 
-void qbrt_storage_wait_written(struct qbrt_storage *storage)
+/* Sleeps until no bit of the mask is set; false: the deadline has passed. */
+static bool wait_while(struct qbrt_storage *storage, unsigned int mask,
+		       int64_t deadline_ns)
+{
+	bool is_in_time = true;
+	unsigned int uses;
+
+	atomic_fetch_add(&storage->waiters, 1);
+	/* the futex looks at the word again: no end of a use is missed */
+	while ((uses = atomic_load(&storage->uses)) & mask && is_in_time) {
+		qbrt_futex_wait(&storage->uses, uses, deadline_ns);
+		is_in_time =
+			deadline_ns == INT64_MAX || qbrt_now_ns() < deadline_ns;
+	}
+	atomic_fetch_sub(&storage->waiters, 1);
+	return is_in_time;
+}
+
+bool qbrt_storage_wait_written(struct qbrt_storage *storage,
+			       int64_t deadline_ns)
+{
+	return qbrt_now_ns() < deadline_ns &&
+	       wait_while(storage, WRITER | WAITING_WRITER, deadline_ns);
+}
+
+void qbrt_storage_take_read(struct qbrt_storage *storage)
+{
+	while (!qbrt_storage_begin_read(storage))
+		(void)wait_while(storage, WRITER | WAITING_WRITER, INT64_MAX);
+}
+
+/* Taken at once when nobody uses it, else announced and waited for. */
+void qbrt_storage_take_write(struct qbrt_storage *storage)
 {
 	unsigned int uses = atomic_load(&storage->uses);
 
-	if (!(uses & WRITER))
-		return;
-	atomic_fetch_add(&storage->waiters, 1);
-	/* the futex looks at the word again: no end of a use is missed */
-	while ((uses = atomic_load(&storage->uses)) & WRITER)
-		(void)futex(&storage->uses, FUTEX_WAIT, uses);
-	atomic_fetch_sub(&storage->waiters, 1);
+	for (;;) {
+		bool is_free = !(uses & ~WAITING_WRITER);
+
+		if (!atomic_compare_exchange_weak(
+			    &storage->uses, &uses,
+			    is_free ? WRITER : uses | WAITING_WRITER))
+			continue;
+		if (is_free)
+			return;
+		(void)wait_while(storage, ~WAITING_WRITER, INT64_MAX);
+		uses = atomic_load(&storage->uses);
+	}
 }
 
 void qbrt_storage_invalidate(struct qbrt_storage *storage,

@@ -17,9 +17,6 @@
 #define QBRT_NS_PER_SEC INT64_C(1000000000)
 #define QBRT_NS_PER_MS INT64_C(1000000)
 
-/* At the definition of what libqbruntime.map exports. */
-#define QBRT_API __attribute__((visibility("default")))
-
 #define qbrt_array_size(array) (sizeof(array) / sizeof((array)[0]))
 
 #define qbrt_container_of(pointer, type, member) \

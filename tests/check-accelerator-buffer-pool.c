@@ -5,7 +5,11 @@
  */
 #include "test-util.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "accelerator.h"
 #include "count-alloc.h"
@@ -170,6 +174,76 @@ START_TEST(the_pool_keeps_32_mib_at_most)
 }
 END_TEST
 
+/* Q473: each holds a descriptor of this process. */
+START_TEST(the_pool_keeps_64_buffers_at_most)
+{
+	struct qbrt_buffer buffers[70];
+	int i;
+
+	open_device(CACHED, CACHED);
+	for (i = 0; i < 70; i++)
+		buffers[i] = take(4096);
+	for (i = 0; i < 70; i++)
+		give(buffers[i]);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 64 * 4096);
+	/* what is handed out makes room for another one */
+	buffers[0] = take(4096);
+	buffers[1] = take(8192);
+	give(buffers[1]);
+	give(buffers[0]);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 65 * 4096);
+	qbrt_accelerator_close(acc);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 0);
+}
+END_TEST
+
+/* Q473 */
+START_TEST(a_pool_that_holds_the_last_descriptors_is_emptied)
+{
+	struct qbrt_buffer buffer;
+
+	open_device(CACHED, CACHED);
+	give(take(4096));
+	kmd_bend.fail_request = DRM_IOCTL_QBNPU_BO_CREATE;
+	kmd_bend.fail_err = -EMFILE;
+	atomic_store(&kmd_bend.fail_times, 1);
+	if (_i)
+		ck_assert_ok(
+			qbrt_device_take_weights(acc->device, 8192, &buffer));
+	else
+		buffer = take(8192);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 0);
+	give(buffer);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* Q473: another device has them, and really none is left. */
+START_TEST(an_open_without_descriptors_empties_the_pools)
+{
+	struct qbrt_accelerator *other;
+	struct qbrt_buffer buffers[16];
+	struct rlimit limit;
+	int i;
+
+	ck_assert_int_eq(setenv("QBRUNTIME_SOFT_DEVICES", "aries:2", 1), 0);
+	open_device(CACHED, CACHED);
+	for (i = 0; i < 16; i++)
+		buffers[i] = take(4096);
+	for (i = 0; i < 16; i++)
+		give(buffers[i]);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	i = dup(STDOUT_FILENO);
+	ck_assert_int_eq(close(i), 0);
+	limit.rlim_cur = (rlim_t)i;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_ok(qbrt_accelerator_open(NULL, 1, &other));
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 0);
+	qbrt_accelerator_close(other);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 /* Q473 */
 START_TEST(a_full_pool_is_emptied_before_exhaustion_is_reported)
 {
@@ -285,6 +359,10 @@ int main(void)
 		QBRT_TEST(the_newest_of_the_same_size_is_taken_first),
 		QBRT_TEST(large_aligned_and_weight_buffers_are_not_pooled),
 		QBRT_TEST(the_pool_keeps_32_mib_at_most),
+		QBRT_TEST(the_pool_keeps_64_buffers_at_most),
+		QBRT_LOOP_TEST(
+			a_pool_that_holds_the_last_descriptors_is_emptied, 2),
+		QBRT_TEST(an_open_without_descriptors_empties_the_pools),
 		QBRT_TEST(a_full_pool_is_emptied_before_exhaustion_is_reported),
 		QBRT_TEST(
 			weights_empty_the_pool_too_and_never_leave_local_memory),

@@ -183,12 +183,70 @@ START_TEST(the_limit_on_locked_memory_is_named)
 		QBRT_TEST_SKIP("RLIMIT_MEMLOCK is too small");
 	drop_right_to_lock();
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	open_device(0, CACHED);
+	/* whichever region is tried last */
+	open_device(_i ? CACHED : 0, CACHED);
 	ck_assert_status(qbrt_device_take_buffer(acc->device, 3 * MIB, 64,
 						 false, &buffer),
 			 QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
 	ck_assert_detail("RLIMIT_MEMLOCK is 1048576 bytes");
 	ck_assert_detail("at most 1048576 would fit");
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* Q469: the cause decides, not the region: there is room in both. */
+START_TEST(a_region_with_room_blames_the_host)
+{
+	struct qbrt_buffer buffer, untouched;
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	limit.rlim_cur = MIB;
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	kmd_bend.region_total[LOCAL] = 2 * MIB;
+	open_device(CACHED, _i ? CACHED : 0);
+	memset(&buffer, 0x5a, sizeof(buffer));
+	untouched = buffer;
+	kmd_bend.fail_request = DRM_IOCTL_QBNPU_BO_CREATE;
+	kmd_bend.fail_err = -ENOMEM;
+	atomic_store(&kmd_bend.fail_times, 4);
+	ck_assert_status(
+		qbrt_device_take_buffer(acc->device, MIB, 64, false, &buffer),
+		QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+	ck_assert_detail("1048576 bytes");
+	ck_assert_detail("aries-rb:0");
+	ck_assert_detail("RLIMIT_MEMLOCK is 1048576 bytes, of which ");
+	ck_assert_mem_eq(&buffer, &untouched, sizeof(buffer));
+	atomic_store(&kmd_bend.fail_times, 2);
+	/* of weights the model is told, and the limit too */
+	ck_assert_status(qbrt_device_take_weights(acc->device, MIB, &buffer),
+			 QBRT_BAD_ALLOC);
+	ck_assert_detail("RLIMIT_MEMLOCK is 1048576 bytes, of which ");
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* Q469 Q615 */
+START_TEST(the_limit_on_descriptors_is_named)
+{
+	const int err = _i ? -ENFILE : -EMFILE;
+	struct qbrt_buffer buffer, untouched;
+
+	open_device(CACHED, CACHED);
+	memset(&buffer, 0x5a, sizeof(buffer));
+	untouched = buffer;
+	kmd_bend.fail_request = DRM_IOCTL_QBNPU_BO_CREATE;
+	kmd_bend.fail_err = err;
+	atomic_store(&kmd_bend.fail_times, 2);
+	ck_assert_status(
+		qbrt_device_take_buffer(acc->device, MIB, 64, false, &buffer),
+		QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+	ck_assert_detail(_i ? "fs.file-max" : "RLIMIT_NOFILE is ");
+	atomic_store(&kmd_bend.fail_times, 2);
+	ck_assert_status(qbrt_device_take_weights(acc->device, MIB, &buffer),
+			 QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+	ck_assert_detail(_i ? "fs.file-max" : "RLIMIT_NOFILE is ");
+	ck_assert_mem_eq(&buffer, &untouched, sizeof(buffer));
 	qbrt_accelerator_close(acc);
 }
 END_TEST
@@ -281,7 +339,9 @@ int main(void)
 		QBRT_TEST(
 			the_next_region_is_taken_only_while_the_first_is_full),
 		QBRT_LOOP_TEST(exhaustion_is_told_by_the_region_tried_last, 5),
-		QBRT_TEST(the_limit_on_locked_memory_is_named),
+		QBRT_LOOP_TEST(the_limit_on_locked_memory_is_named, 2),
+		QBRT_LOOP_TEST(a_region_with_room_blames_the_host, 2),
+		QBRT_LOOP_TEST(the_limit_on_descriptors_is_named, 2),
 		QBRT_TEST(
 			a_contiguous_request_is_refused_with_the_largest_size),
 		QBRT_TEST(

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "accelerator.h"
 #include "count-alloc.h"
@@ -196,15 +197,24 @@ START_TEST(a_node_that_does_not_open_says_why)
 	static const struct {
 		int err;
 		enum qbrt_status status;
+		const char *why;
 	} cases[] = {
-		{ -EACCES, QBRT_ACC_PERMISSION_DENIED },
-		{ -EPROTO, QBRT_ACC_VERSION_MISMATCH },
-		{ -ENOENT, QBRT_ACC_DEVICE_NOT_FOUND },
-		{ -ENODEV, QBRT_ACC_DEVICE_LOST },
-		{ -EMFILE, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+		{ -EACCES, QBRT_ACC_PERMISSION_DENIED, "Permission denied" },
+		{ -EPROTO, QBRT_ACC_VERSION_MISMATCH, "Protocol error" },
+		{ -ENOENT, QBRT_ACC_DEVICE_NOT_FOUND, "No such file" },
+		{ -ENODEV, QBRT_ACC_DEVICE_LOST, "No such device" },
+		{ -EMFILE, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+		  "RLIMIT_NOFILE is 100" },
+		{ -ENFILE, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+		  "fs.file-max" },
 	};
+	struct rlimit limit;
 
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 100;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	add_hardware("aries-rb", 3, cases[_i].err);
+	check_refused(NULL, -1, cases[_i].status, cases[_i].why);
 	check_refused(NULL, -1, cases[_i].status, "hw:0");
 	check_refused("aries", 3, cases[_i].status, "hw:0");
 	/* another number is simply not there */
@@ -409,7 +419,7 @@ int main(void)
 		QBRT_LOOP_TEST(a_malformed_variable_fails_the_open, 5),
 		QBRT_TEST(
 			a_timeout_beyond_the_device_is_refused_and_zero_is_the_longest),
-		QBRT_LOOP_TEST(a_node_that_does_not_open_says_why, 5),
+		QBRT_LOOP_TEST(a_node_that_does_not_open_says_why, 6),
 		QBRT_TEST(a_driver_of_another_major_version_is_refused),
 		QBRT_TEST(
 			a_configuration_that_cannot_be_had_is_an_invalid_argument),

@@ -135,6 +135,8 @@ START_TEST(a_job_that_is_not_taken_changes_nothing)
 	fill(rig.out, 9);
 	qbnpu_soft_fail(DRM_IOCTL_QBNPU_SUBMIT, 1, refusals[_i].err);
 	ck_assert_status(rig_infer(&rig, NULL), refusals[_i].status);
+	if (refusals[_i].err == ETIME)
+		ck_assert_detail("nothing ran, the outputs are unchanged");
 	ck_assert(holds(rig.out, 9));
 	ck_assert_ok(qbrt_pinned_memory_check_valid(rig.out));
 	ck_assert_uint_eq(get_counters(rig.model).submitted, 0);
@@ -192,6 +194,8 @@ START_TEST(a_result_that_is_lost_invalidates_the_outputs)
 	qbnpu_soft_fail(DRM_IOCTL_QBNPU_WAIT, 1, ENODATA);
 	ck_assert_status(rig_infer(&rig, NULL), QBRT_INTERNAL_ERROR);
 	ck_assert_detail("lost");
+	ck_assert_uint_eq(get_counters(rig.model).submitted, 1);
+	ck_assert_uint_eq(get_counters(rig.model).failed, 1);
 	ck_assert_status(qbrt_pinned_memory_check_valid(rig.out),
 			 QBRT_TENSOR_INVALID);
 	rig_close(&rig);
@@ -231,6 +235,48 @@ START_TEST(who_gets_no_slot_in_time_submits_nothing)
 	ck_assert_uint_eq(atomic_load(&kmd_watch.total), 0);
 	ck_assert(holds(rig.out, 9));
 	qbrt_slots_give(slots);
+	ck_assert_ok(rig_infer(&rig, NULL));
+	rig_close(&rig);
+}
+END_TEST
+
+/* Q340 Q485 */
+START_TEST(a_limit_that_has_passed_changes_nothing)
+{
+	const struct qbrt_infer_options late = {
+		.size = sizeof(late),
+		.timeout = 1,
+	};
+	struct rig rig;
+
+	rig_open(&rig, NULL, models_load_copy64());
+	fill(rig.out, 9);
+	ck_assert_status(rig_infer(&rig, &late), QBRT_ACC_NPU_TIMEOUT);
+	ck_assert_detail("nothing ran, the outputs are unchanged");
+	ck_assert(holds(rig.out, 9));
+	ck_assert_ok(qbrt_pinned_memory_check_valid(rig.out));
+	ck_assert_uint_eq(get_counters(rig.model).submitted, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Q340 Q481: waiting for an input counts. */
+START_TEST(an_input_that_is_written_too_long_ends_the_call)
+{
+	struct rig rig;
+
+	rig_open(&rig, NULL, models_load_copy64());
+	fill(rig.out, 9);
+	ck_assert(qbrt_storage_begin_write(rig.in->storage));
+	kmd_watch_begin(rig.acc);
+	ck_assert_status(rig_infer(&rig, &hurried),
+			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
+	ck_assert_detail("input 0");
+	ck_assert_detail("nothing ran, the outputs are unchanged");
+	ck_assert_uint_eq(atomic_load(&kmd_watch.total), 0);
+	ck_assert(holds(rig.out, 9));
+	ck_assert_uint_eq(atomic_load(&rig.out->storage->uses), 0);
+	qbrt_storage_end_write(rig.in->storage);
 	ck_assert_ok(rig_infer(&rig, NULL));
 	rig_close(&rig);
 }
@@ -277,6 +323,8 @@ size_t add_infer_job_tests(struct qbrt_test *all)
 		QBRT_TEST(a_result_that_is_lost_invalidates_the_outputs),
 		QBRT_TEST(without_a_queue_nothing_runs),
 		QBRT_TEST(who_gets_no_slot_in_time_submits_nothing),
+		QBRT_TEST(a_limit_that_has_passed_changes_nothing),
+		QBRT_TEST(an_input_that_is_written_too_long_ends_the_call),
 		QBRT_TEST(every_failed_allocation_of_a_call_changes_nothing),
 	};
 

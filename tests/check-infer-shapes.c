@@ -256,6 +256,38 @@ START_TEST(a_batch_of_the_variant_is_a_leading_axis)
 }
 END_TEST
 
+/* Q481: equal shapes, then the data types tell the variants apart. */
+START_TEST(a_variant_of_the_same_shape_is_chosen_by_its_type)
+{
+	static const uint32_t dtypes[] = { QBNPU_DTYPE_U8, QBNPU_DTYPE_I32 };
+	const int64_t shape[] = { 64 };
+	struct prog progs[2];
+	struct models_spec spec = {
+		.programs = { &progs[0], &progs[1] },
+		.num_programs = 2,
+	};
+	struct rig rig;
+
+	for (int i = 0; i < 2; i++) {
+		uint16_t in;
+
+		prog_begin(&progs[i]);
+		in = prog_input(&progs[i], dtypes[i], DIMS(64));
+		prog_copy(&progs[i], in,
+			  prog_output(&progs[i], dtypes[i], DIMS(64)));
+	}
+	rig_open(&rig, NULL, models_load(&spec));
+	ck_assert_ok(infer_shape(&rig, QBRT_DTYPE_UINT8, 1, shape));
+	ck_assert_ok(infer_shape(&rig, QBRT_DTYPE_INT32, 1, shape));
+	ck_assert_status(infer_shape(&rig, QBRT_DTYPE_FLOAT32, 1, shape),
+			 QBRT_MODEL_DTYPE_MISMATCHED);
+	ck_assert_detail("Uint8 expected, Float32 given");
+	rig_close(&rig);
+	prog_end(&progs[0]);
+	prog_end(&progs[1]);
+}
+END_TEST
+
 size_t add_infer_shape_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -263,6 +295,7 @@ size_t add_infer_shape_tests(struct qbrt_test *all)
 		QBRT_TEST(chw_is_refused_with_its_own_sentence),
 		QBRT_TEST(the_pinned_type_counts_and_not_the_hosts),
 		QBRT_TEST(the_first_variant_that_fits_runs),
+		QBRT_TEST(a_variant_of_the_same_shape_is_chosen_by_its_type),
 		QBRT_TEST(a_variable_axis_takes_its_multiples),
 		QBRT_TEST(a_batch_of_the_variant_is_a_leading_axis),
 	};

@@ -399,6 +399,22 @@ START_TEST(a_fork_under_load_disturbs_nobody)
 }
 END_TEST
 
+/* Q266: while a launch, which may take long, holds it. */
+START_TEST(a_refused_call_takes_no_lock)
+{
+	struct rig rig;
+
+	rig_open(&rig, NULL, models_load_copy64());
+	ck_assert_ok(qbrt_model_dispose(rig.model));
+	ck_assert(!pthread_mutex_lock(&rig.model->launch_lock));
+	ck_assert_status(rig_infer(&rig, NULL), QBRT_MODEL_NOT_ALIVE);
+	ck_assert_ok(qbrt_model_dispose(rig.model));
+	ck_assert_uint_eq(atomic_load(&rig.model->users), 0);
+	ck_assert(!pthread_mutex_unlock(&rig.model->launch_lock));
+	rig_close(&rig);
+}
+END_TEST
+
 size_t add_infer_thread_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -412,6 +428,7 @@ size_t add_infer_thread_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(dispose_under_load_neither_hangs_nor_crashes, 4),
 		QBRT_TEST(launches_and_disposes_race),
 		QBRT_TEST(a_fork_under_load_disturbs_nobody),
+		QBRT_TEST(a_refused_call_takes_no_lock),
 	};
 
 	memcpy(all, tests, sizeof(tests));

@@ -3,7 +3,10 @@
 #include "check-model.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model.h"
 #include "models.h"
@@ -289,6 +292,76 @@ START_TEST(the_memory_estimate_follows_the_device)
 }
 END_TEST
 
+/* A number of kB from /proc/self/status, in bytes. */
+static size_t read_memory(const char *key)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	size_t length = strlen(key);
+	size_t nbytes = 0;
+	char line[256];
+
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, length))
+			nbytes = strtoul(line + length, NULL, 10) * 1024;
+	(void)fclose(file);
+	return nbytes;
+}
+
+/* The highest resident size is the present one from here on. */
+static bool forget_highest(void)
+{
+	FILE *file = fopen("/proc/self/clear_refs", "we");
+
+	if (!file)
+		return false;
+	(void)fputs("5", file);
+	return fclose(file) == 0;
+}
+
+/* LD10: of a model that is nearly all weights. */
+START_TEST(loading_takes_at_most_2_1_times_the_weights)
+{
+	const size_t weights_size = 15u << 20;
+	struct prog prog;
+	struct models_spec spec = {
+		.programs = { &prog },
+		.num_programs = 1,
+		.weights_size = weights_size,
+	};
+	struct qbrt_model *model;
+	size_t before, nbytes;
+	uint8_t *weights;
+	void *bytes;
+	int fd;
+
+	if (qbrt_test_is_instrumented())
+		QBRT_TEST_SKIP("sanitizers take memory of their own");
+	if (!forget_highest())
+		QBRT_TEST_SKIP("the kernel does not forget the highest size");
+	weights = malloc(weights_size);
+	ck_assert_ptr_nonnull(weights);
+	memset(weights, 0x5a, weights_size);
+	spec.weights = weights;
+	prog_begin(&prog);
+	prog_copy(&prog, prog_weights(&prog, QBNPU_DTYPE_U8, DIMS(4096)),
+		  prog_output(&prog, QBNPU_DTYPE_U8, DIMS(4096)));
+	bytes = models_build(&spec, &nbytes);
+	fd = models_write(bytes, nbytes);
+	free(bytes);
+	free(weights);
+	ck_assert(forget_highest());
+	before = read_memory("VmRSS:");
+	ck_assert_ok(qbrt_model_load_fd(fd, NULL, &model));
+	ck_assert_uint_lt(before, read_memory("VmHWM:"));
+	ck_assert_uint_le((read_memory("VmHWM:") - before) * 10,
+			  weights_size * 21);
+	qbrt_model_free(model);
+	prog_end(&prog);
+	(void)close(fd);
+}
+END_TEST
+
 size_t add_model_info_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -302,6 +375,7 @@ size_t add_model_info_tests(struct qbrt_test *all)
 		QBRT_TEST(a_variant_bounds_the_slots),
 		QBRT_TEST(the_memory_estimate_is_exact),
 		QBRT_TEST(the_memory_estimate_follows_the_device),
+		QBRT_TEST(loading_takes_at_most_2_1_times_the_weights),
 	};
 
 	memcpy(all, tests, sizeof(tests));

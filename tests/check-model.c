@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "model.h"
 #include "models.h"
 #include "util.h"
 
@@ -343,6 +345,21 @@ START_TEST(ten_thousand_cycles_leave_nothing_behind)
 }
 END_TEST
 
+/* What every job writes does not lie beside what every call reads. */
+START_TEST(counters_have_cache_lines_of_their_own)
+{
+	struct qbrt_model *model = models_load_copy64();
+	size_t begin = offsetof(struct qbrt_model, totals);
+	size_t end = begin + sizeof(model->totals);
+
+	ck_assert_uint_eq((uintptr_t)&model->totals % 64, 0);
+	ck_assert_uint_ne(offsetof(struct qbrt_model, users) / 64, begin / 64);
+	ck_assert_uint_ge(offsetof(struct qbrt_model, launch_lock) / 64,
+			  (end + 63) / 64);
+	qbrt_model_free(model);
+}
+END_TEST
+
 /* Every call on inherited handles; the child's exit status. */
 static int use_inherited(struct qbrt_model *model, struct qbrt_accelerator *acc,
 			 struct qbrt_pinned_memory *mem)
@@ -414,6 +431,7 @@ int main(void)
 		QBRT_TEST(a_descriptor_is_borrowed),
 		QBRT_LOOP_TEST(any_closing_order_is_safe, 6),
 		QBRT_TEST(ten_thousand_cycles_leave_nothing_behind),
+		QBRT_TEST(counters_have_cache_lines_of_their_own),
 		QBRT_TEST(a_child_of_fork_is_told_so_and_may_open_anew),
 	};
 	struct qbrt_test all[64];

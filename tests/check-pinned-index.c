@@ -5,8 +5,6 @@
  */
 #include "test-util.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +12,6 @@
 #include "pinned-memory.h"
 #include "status.h"
 #include "util.h"
-
-#define NUM_THREADS 8
 
 static struct qbrt_accelerator *acc;
 static struct qbrt_pinned_memory *mem;
@@ -270,128 +266,6 @@ START_TEST(fill_refuses_another_dtype_and_null)
 }
 END_TEST
 
-static void *read_first(void *arg)
-{
-	const int64_t index[] = { 0 };
-	const struct qbrt_slice slice = { 0, 1, 1 };
-	const int64_t one[] = { 1 };
-	unsigned char value = 0;
-	const struct qbrt_array array = { .data = &value,
-					  .shape = one,
-					  .ndim = 1,
-					  .dtype = QBRT_DTYPE_UINT8 };
-	enum qbrt_status status;
-
-	if (arg)
-		status = qbrt_pinned_memory_read_slice(mem, &slice, 1, &array);
-	else
-		status = qbrt_pinned_memory_read_at(mem, index, 1,
-						    QBRT_DTYPE_UINT8, &value);
-	return (void *)(uintptr_t)(status ? 1000 : value);
-}
-
-/* Q499 PM11 */
-START_TEST(reading_waits_for_the_job_that_writes)
-{
-	const int64_t shape[] = { 4 };
-	pthread_t threads[NUM_THREADS];
-	void *seen;
-	int i;
-
-	open_memory(QBRT_DTYPE_UINT8, shape, 1);
-	ck_assert(qbrt_storage_begin_write(mem->storage));
-	/* half written, and the last job had failed */
-	get_bytes()[0] = 1;
-	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED);
-	for (i = 0; i < NUM_THREADS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_first,
-						i % 2 ? mem : NULL),
-				 0);
-	while (atomic_load(&mem->storage->waiters) < NUM_THREADS)
-		sched_yield();
-	get_bytes()[0] = 200;
-	qbrt_storage_validate(mem->storage);
-	qbrt_storage_end_write(mem->storage);
-	for (i = 0; i < NUM_THREADS; i++) {
-		ck_assert_int_eq(pthread_join(threads[i], &seen), 0);
-		ck_assert_uint_eq((uintptr_t)seen, 200);
-	}
-	close_memory();
-}
-END_TEST
-
-static void *fill_seven(void *arg)
-{
-	const unsigned char value = 7;
-
-	(void)arg;
-	return (void *)(uintptr_t)qbrt_pinned_memory_fill(mem, QBRT_DTYPE_UINT8,
-							  &value);
-}
-
-/* Q499 */
-START_TEST(writing_waits_for_the_job_that_writes)
-{
-	const int64_t shape[] = { 4 };
-	pthread_t thread;
-	void *status;
-
-	open_memory(QBRT_DTYPE_UINT8, shape, 1);
-	ck_assert(qbrt_storage_begin_write(mem->storage));
-	ck_assert_int_eq(pthread_create(&thread, NULL, fill_seven, NULL), 0);
-	while (!atomic_load(&mem->storage->waiters))
-		sched_yield();
-	get_bytes()[3] = 1;
-	qbrt_storage_end_write(mem->storage);
-	ck_assert_int_eq(pthread_join(thread, &status), 0);
-	ck_assert_ptr_null(status);
-	ck_assert_int_eq(get_bytes()[3], 7);
-	close_memory();
-}
-END_TEST
-
-static void *index_own_row(void *arg)
-{
-	int64_t row = (int64_t)(intptr_t)arg;
-	int32_t value, seen;
-	int64_t i;
-
-	for (i = 0; i < 500; i++) {
-		const int64_t index[] = { row, i % 16 };
-
-		value = (int32_t)(row * 1000 + i);
-		if (qbrt_pinned_memory_write_at(mem, index, 2, QBRT_DTYPE_INT32,
-						&value) ||
-		    qbrt_pinned_memory_read_at(mem, index, 2, QBRT_DTYPE_INT32,
-					       &seen) ||
-		    seen != value)
-			return mem;
-	}
-	return NULL;
-}
-
-/* Q740 */
-START_TEST(eight_threads_index_one_buffer)
-{
-	const int64_t shape[] = { NUM_THREADS, 16 };
-	pthread_t threads[NUM_THREADS];
-	void *result;
-	int i;
-
-	open_memory(QBRT_DTYPE_INT32, shape, 2);
-	for (i = 0; i < NUM_THREADS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL,
-						index_own_row,
-						(void *)(intptr_t)i),
-				 0);
-	for (i = 0; i < NUM_THREADS; i++) {
-		ck_assert_int_eq(pthread_join(threads[i], &result), 0);
-		ck_assert_ptr_null(result);
-	}
-	close_memory();
-}
-END_TEST
-
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -405,9 +279,6 @@ int main(void)
 		QBRT_LOOP_TEST(fill_sets_every_element_of_every_dtype,
 			       QBRT_NUM_DTYPES),
 		QBRT_TEST(fill_refuses_another_dtype_and_null),
-		QBRT_TEST(reading_waits_for_the_job_that_writes),
-		QBRT_TEST(writing_waits_for_the_job_that_writes),
-		QBRT_TEST(eight_threads_index_one_buffer),
 	};
 
 	return qbrt_test_run("pinned-index", tests, qbrt_array_size(tests));

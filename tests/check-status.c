@@ -252,10 +252,9 @@ END_TEST
 /* Q597 */
 START_TEST(long_sentences_are_cut_and_may_quote_the_last_one)
 {
-	char text[3000];
+	char text[3000] = "";
 
 	memset(text, 'x', sizeof(text) - 1);
-	text[sizeof(text) - 1] = '\0';
 	(void)qbrt_fail(QBRT_CANCELLED, "%s", text);
 	ck_assert_uint_eq(strlen(qbrt_error_detail()), 1023);
 	(void)qbrt_fail(QBRT_CANCELLED, "short");
@@ -279,7 +278,8 @@ static const struct {
 	{ EINVAL, QBRT_AT_OPEN, 1000 },
 	{ EPROTO, QBRT_AT_OPEN, 1005 },
 	{ EMFILE, QBRT_AT_OPEN, 13 },
-	{ ENFILE, QBRT_AT_OPEN, 13 },
+	{ EMFILE, QBRT_AT_BO_CREATE, 13 },
+	{ EMFILE, QBRT_AT_WEIGHTS, 13 },
 	{ ENODEV, ANY, 1004 },
 	{ EOPNOTSUPP, QBRT_AT_PROGRAM_CREATE, 48 },
 	{ EOPNOTSUPP, ANY, 18 },
@@ -335,8 +335,9 @@ static int find_row(int attempt, int err)
 {
 	size_t i;
 
+	/* ENFILE has the rows of EMFILE */
 	for (i = 0; i < qbrt_array_size(rows); i++)
-		if (rows[i].err == err &&
+		if (rows[i].err == (err == ENFILE ? EMFILE : err) &&
 		    (rows[i].attempt == attempt || rows[i].attempt == ANY))
 			return rows[i].status;
 	return 0;
@@ -413,8 +414,7 @@ END_TEST
 START_TEST(a_result_outside_the_interface_is_counted)
 {
 	unsigned long before = atomic_load(&qbrt_counters.unmapped_errors);
-	ck_assert_int_eq(qbrt_status_of_job(-EIO, 10),
-			 QBRT_ACC_DRIVER_PROTOCOL);
+	ck_assert_int_eq(qbrt_status_of_job(-EIO, 10), 1006);
 	ck_assert_int_eq(qbrt_status_of_job(-EIO, 1), QBRT_MODEL_PREDICT_ERROR);
 	ck_assert_uint_eq(atomic_load(&qbrt_counters.unmapped_errors),
 			  before + 1);

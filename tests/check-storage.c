@@ -6,6 +6,7 @@
 #include "test-util.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "counters.h"
@@ -76,9 +77,69 @@ START_TEST(nobody_waits_for_readers_or_for_nobody)
 {
 	struct qbrt_storage *storage = alloc_storage(100);
 
-	qbrt_storage_wait_written(storage);
+	ck_assert(qbrt_storage_wait_written(storage, INT64_MAX));
 	ck_assert(qbrt_storage_begin_read(storage));
-	qbrt_storage_wait_written(storage);
+	ck_assert(qbrt_storage_wait_written(storage, INT64_MAX));
+	qbrt_storage_take_read(storage);
+	qbrt_storage_end_read(storage);
+	qbrt_storage_end_read(storage);
+	qbrt_storage_take_write(storage);
+	qbrt_storage_end_write(storage);
+	ck_assert_uint_eq(atomic_load(&storage->uses), 0);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+/* Q340: the deadline is absolute; one that has passed does not even look. */
+START_TEST(a_deadline_ends_the_wait_for_a_writer)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+	int64_t deadline_ns = qbrt_now_ns() + QBRT_NS_PER_MS;
+
+	ck_assert(!qbrt_storage_wait_written(storage, 0));
+	ck_assert(qbrt_storage_begin_write(storage));
+	ck_assert(!qbrt_storage_wait_written(storage, deadline_ns));
+	ck_assert_int_ge(qbrt_now_ns(), deadline_ns);
+	ck_assert_uint_eq(atomic_load(&storage->waiters), 0);
+	qbrt_storage_end_write(storage);
+	ck_assert(qbrt_storage_wait_written(storage, INT64_MAX));
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
+static void *take_and_end_write(void *arg)
+{
+	qbrt_storage_take_write(arg);
+	qbrt_storage_end_write(arg);
+	return NULL;
+}
+
+/* No stream of readers keeps a writer out for ever. */
+START_TEST(no_reader_comes_before_a_host_write_that_waits)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+	pthread_t threads[2];
+	int i;
+
+	ck_assert(qbrt_storage_begin_read(storage));
+	ck_assert(qbrt_storage_begin_read(storage));
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						take_and_end_write, storage),
+				 0);
+	while (atomic_load(&storage->waiters) < 2)
+		sched_yield();
+	ck_assert(!qbrt_storage_begin_read(storage));
+	ck_assert(!qbrt_storage_begin_write(storage));
+	qbrt_storage_end_read(storage);
+	ck_assert(!qbrt_storage_begin_read(storage));
+	qbrt_storage_end_read(storage);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+	ck_assert_uint_eq(atomic_load(&storage->uses), 0);
+	ck_assert(qbrt_storage_begin_read(storage));
 	qbrt_storage_end_read(storage);
 	qbrt_storage_unref(storage);
 	close_device();
@@ -90,7 +151,7 @@ static void *wait_and_read(void *arg)
 	struct qbrt_storage *storage = arg;
 	int value;
 
-	qbrt_storage_wait_written(storage);
+	(void)qbrt_storage_wait_written(storage, INT64_MAX);
 	memcpy(&value, storage->buffer.data, sizeof(value));
 	return (void *)(intptr_t)value;
 }
@@ -138,7 +199,12 @@ static void *contend(void *arg)
 	int i;
 
 	for (i = 0; i < NUM_ROUNDS; i++) {
-		if (i % 4 == 0 && qbrt_storage_begin_write(storage)) {
+		bool is_writer = i % 8 == 0;
+
+		if (is_writer)
+			qbrt_storage_take_write(storage);
+		if (is_writer ||
+		    (i % 4 == 0 && qbrt_storage_begin_write(storage))) {
 			words[0]++;
 			words[1]++;
 			atomic_fetch_add(&contest->num_writes, 1);
@@ -147,7 +213,7 @@ static void *contend(void *arg)
 			num_torn += words[0] != words[1];
 			qbrt_storage_end_read(storage);
 		} else {
-			qbrt_storage_wait_written(storage);
+			(void)qbrt_storage_wait_written(storage, INT64_MAX);
 		}
 	}
 	return (void *)num_torn;
@@ -246,6 +312,8 @@ int main(void)
 		QBRT_TEST(readers_share_and_keep_a_writer_out),
 		QBRT_TEST(a_writer_keeps_everybody_out),
 		QBRT_TEST(nobody_waits_for_readers_or_for_nobody),
+		QBRT_TEST(a_deadline_ends_the_wait_for_a_writer),
+		QBRT_TEST(no_reader_comes_before_a_host_write_that_waits),
 		QBRT_LOOP_TEST(
 			waiters_wake_when_the_writer_ends_and_see_what_it_wrote,
 			2),

@@ -14,6 +14,7 @@
 
 #include "model-file.h"
 
+/* beside the weights */
 #define MAX_FILE (1u << 22)
 #define MAX_SECTIONS 16u
 #define STATE_ROLE 2
@@ -22,6 +23,7 @@
 struct writer {
 	uint8_t *bytes;
 	size_t nbytes;
+	size_t max_nbytes;
 	struct qbm_section sections[MAX_SECTIONS];
 	uint32_t num_sections;
 	uint32_t num_expected;
@@ -49,7 +51,7 @@ static void *add_section(struct writer *writer, const char *kind,
 
 	writer->nbytes = align(writer->nbytes, align_log2);
 	ck_assert(writer->num_sections <= writer->num_expected);
-	ck_assert(writer->nbytes + size <= MAX_FILE);
+	ck_assert(writer->nbytes + size <= writer->max_nbytes);
 	memset(section, 0, sizeof(*section));
 	section->kind = kind_of(kind);
 	section->flags = strcmp(kind, "DBGI") != 0;
@@ -392,8 +394,9 @@ static void finish(struct writer *writer, const struct models_spec *spec)
 
 void *models_build(const struct models_spec *spec, size_t *nbytes)
 {
-	struct writer writer = { .bytes = calloc(1, MAX_FILE) };
+	struct writer writer = { .max_nbytes = MAX_FILE + spec->weights_size };
 
+	writer.bytes = calloc(1, writer.max_nbytes);
 	ck_assert(writer.bytes && spec->num_programs <= MODELS_MAX_VARIANTS);
 	finish_programs(spec);
 	writer.num_expected = 4 + (uint32_t)spec->num_programs;

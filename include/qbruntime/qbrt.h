@@ -290,7 +290,7 @@ struct qbrt_infer_options {
 	size_t size;
 	struct qbrt_stream *stream; /* NULL: one of the model's slots */
 	/*
-	 * ns from the call on, waiting for a slot included; 0 =
+	 * ns from the call on, waiting for inputs and a slot included; 0 =
 	 * QBRUNTIME_NPU_TIMEOUT_MS, negative = the longest the device takes,
 	 * which bounds the others too
 	 */
@@ -807,7 +807,7 @@ qbrt_pinned_memory_read_at(const struct qbrt_pinned_memory *mem,
 			   enum qbrt_dtype dtype, void *value);
 
 /*
- * Writes one element; waits while a job writes the buffer.
+ * Writes one element; waits while a job reads or writes the buffer.
  * index, ndim, dtype, statuses: as qbrt_pinned_memory_read_at. value: one
  * element.
  * Threads: any. Since: 0.1. Source: indexing of numpy.ndarray.
@@ -835,7 +835,7 @@ qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
 
 /*
  * Copies the caller's memory to a strided part of the buffer; waits while a
- * job writes the buffer.
+ * job reads or writes the buffer.
  * slices, statuses: as qbrt_pinned_memory_read_slice. src: as its dst. A slice
  * of the whole buffer makes one valid again that a failed job has left.
  * Threads: any. Since: 0.1. Source: slicing of numpy.ndarray.
@@ -846,7 +846,8 @@ qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
 			       const struct qbrt_array *src);
 
 /*
- * Sets every element to one value; waits while a job writes the buffer.
+ * Sets every element to one value; waits while a job reads or writes the
+ * buffer.
  * dtype: the buffer's. value: one element. Makes a buffer valid again that a
  * failed job has left.
  * QBRT_MODEL_DTYPE_MISMATCHED, QBRT_FORKED_PROCESS.
@@ -898,7 +899,9 @@ void qbrt_model_free(struct qbrt_model *model);
  * lacks memory, nothing stays and a later launch may succeed;
  * QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE: compiled for another device, or the
  * device lacks an instruction; QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE:
- * it lacks the core mode; QBRT_NOT_IMPLEMENTED: the model keeps state.
+ * it lacks the core mode; QBRT_NOT_IMPLEMENTED: the model keeps state;
+ * QBRT_FORKED_PROCESS: model was launched before fork (load it anew), or acc
+ * was opened before.
  * After a dispose it waits until jobs of the earlier launch have ended.
  * Threads: any. Since: 0.1. Source: qbruntime Model.launch.
  */
@@ -910,6 +913,7 @@ qbrt_model_launch(struct qbrt_model *model, struct qbrt_accelerator *acc);
  * model: NULL or not launched is nothing to do. Inferences that wait for a
  * slot return QBRT_MODEL_NOT_ALIVE, running ones end with their result; the
  * call waits for neither, and the device's memory comes back with the last.
+ * QBRT_FORKED_PROCESS: launched before fork.
  * Threads: any. Since: 0.1. Source: qbruntime Model.dispose.
  */
 QBRT_MUST_CHECK enum qbrt_status qbrt_model_dispose(struct qbrt_model *model);
@@ -1007,7 +1011,8 @@ qbrt_model_query_output(const struct qbrt_model *model, size_t variant,
 /*
  * Allocates the pinned memory that variant 0's input (or output) takes at its
  * largest, on the device of the launched model.
- * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE: launch first; else as
+ * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE: launch first;
+ * QBRT_FORKED_PROCESS: launched before fork; else as
  * qbrt_pinned_memory_alloc.
  * The caller owns *mem and frees it with qbrt_pinned_memory_free.
  * Threads: any. Since: 0.1.
@@ -1030,15 +1035,19 @@ qbrt_model_alloc_output(struct qbrt_model *model, size_t index,
  * for the call. An input may be given to many calls at once; while another
  * call writes it, this one waits.
  * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed);
+ * QBRT_FORKED_PROCESS: launched, or a buffer allocated, before fork;
  * QBRT_MODEL_INPUT_COUNT_MISMATCHED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
  * QBRT_MODEL_SHAPE_MISMATCHED, QBRT_MODEL_DTYPE_MISMATCHED;
  * QBRT_PINNED_MEMORY_WRONG_ACCELERATOR: a buffer of another device;
  * QBRT_PINNED_MEMORY_ALIASED: an output is also another buffer;
- * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another call;
+ * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another call, of the host
+ * too;
  * QBRT_TENSOR_INVALID: an input holds a failed job's output;
- * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no slot came free in time, nothing ran;
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: an input was written too long, or no slot
+ * came free in time; nothing ran, the outputs are unchanged;
  * QBRT_ACC_NPU_TIMEOUT, QBRT_MODEL_PREDICT_ERROR, QBRT_ACC_DEVICE_LOST: the
- * job failed and its outputs are invalid until they are rewritten whole.
+ * job failed and its outputs are invalid until they are rewritten whole; where
+ * the sentence says that nothing ran, they are unchanged.
  * Threads: any. Since: 0.1.
  */
 QBRT_MUST_CHECK enum qbrt_status qbrt_model_infer_pinned_memory(
