@@ -36,6 +36,7 @@ overlay() { # folder
 }
 
 guard() { # name: runs it on the copy
+	# shellcheck disable=SC2046
 	case $1 in
 	layers | docs | rows | header) sh "$work/tree/tests/test-$1.sh" "$work/tree" ;;
 	symbols) sh "$work/tree/tests/test-symbols.sh" "$work/tree/lib/libqbruntime.map" \
@@ -52,7 +53,7 @@ for dir in "$root"/tests/guards/*/; do
 	case $name in
 	format) tool=clang-format-14 ;;
 	tidy) tool=clang-tidy-14 ;;
-	*) tool=sh ;;
+	*) tool="sh" ;;
 	esac
 	if ! command -v $tool >/dev/null; then
 		count=$((count + 1))
