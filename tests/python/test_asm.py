@@ -336,6 +336,22 @@ def test_messages_show_hostile_text_escaped() -> None:
         assert "\x1b" not in str(error) and "\\u001b" in str(error)
 
 
+def test_numbers_have_to_fit_their_fields() -> None:
+    head = "qbm 1.0 isa 1.0\n"
+    for line, kind in (
+        ('io 0 "x" device_dtype=-1', "u8"),
+        ('io 0 "x" host_dtype=256', "u8"),
+        ('io 0 "x" variant=-1', "u32"),
+        ('io 0 "x" shape=[-2147483649]', "i32"),
+        ('bundle "b" program=-2', "u32"),
+        ("program 0\nbinding 0 input tensor=-1", "u16"),
+        ("program 0\ntensor 0 -1 [1]", "u8"),
+        ("program 0\ntensor 0 f32 [-1]", "u32"),
+        ("program 0\nlist 0\ncopy src=65536", "u16"),
+    ):
+        assert f"does not fit {kind}" in str(fails(head + line))
+
+
 def test_damaged_text_gives_a_file_or_an_error() -> None:
     rng = random.Random(3)
     sources = [path.read_text() for path in TEXTS]

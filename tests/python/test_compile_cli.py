@@ -19,6 +19,7 @@ from qbcompile import __version__, cli, container, ops
 from qbcompile import isa_tables as isa
 
 RELU = model([node("Relu", "x", "y")], {"x": (2, 3)})
+IMAGE = model([node("Relu", "x", "y")], {"x": (1, 3, 2, 2)})
 DIGITS_SHAPE = ["--shape", "image=1,1,8,8"]
 
 
@@ -51,9 +52,17 @@ WRONG: list[tuple[list[str], str]] = [
     (["--input-layout", "x=nchwc"], "'nchwc' is not supported"),
     (["--input-layout", "z=nchw"], "no input 'z'"),
     (["--mean", "1,a"], "not a list of numbers"),
-    (["--mean", "nan"], "out of range"),
+    (["--mean", "nan"], "not a list of numbers"),
+    (["--mean", "1_0"], "not a list of numbers"),
+    (["--mean", "1e999"], "out of range"),
     (["--std", "0"], "not positive"),
     (["--io-rank", "9"], "1 to 6"),
+    (["--io-rank", "\u0663"], "not a whole number"),
+    (["--outputs", ","], "an empty name"),
+    (["--name", "\udcff"], "encoding of the locale"),
+    (["-o", ""], "name of the output file is empty"),
+    (["--report", ""], "name of the report file is empty"),
+    (["--target", "regulus-ra", "--core-modes", "multi"], "has no mode 'multi'"),
     (["--core-modes", "double"], "'double'"),
     (["--target", "gpu"], "invalid choice"),
     (["--no-fuse", "everything"], "invalid choice"),
@@ -90,9 +99,15 @@ def test_no_model_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_absent_file_and_folder_are_input_errors(tmp_path: Path) -> None:
-    for name, words in (("none.onnx", b"no such file"), (".", b"not a file")):
+    for name, words in (
+        ("none.onnx", b"no such file"),
+        (".", b"not a regular file"),
+        ("/", b"not a regular file"),
+        ("", b"no such file"),
+    ):
         done = call(name, "-o", "y.qbm", cwd=tmp_path)
         assert done.returncode == 3 and words in done.stderr
+        assert call(name, cwd=tmp_path).returncode == 3
 
 
 def test_help_and_version(tmp_path: Path) -> None:
@@ -155,6 +170,29 @@ def test_result_that_cannot_be_written_is_exit_8(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "m.onnx"]
 
 
+def test_list_may_begin_with_a_minus_sign(tmp_path: Path) -> None:
+    options = ["--mean", "-1,2,-3", "--std", "2"]
+    file = Outcome(tmp_path, IMAGE, options).file
+    assert file.ios[0].mean[:3] == (-1.0, 2.0, -3.0)
+    assert file.ios[0].std[:3] == (2.0, 2.0, 2.0)
+
+
+# FM31
+def test_image_is_not_padded_to_more_axes(tmp_path: Path) -> None:
+    outcome = Outcome(tmp_path, IMAGE, ["--io-rank", "4"])
+    assert outcome.code == 2 and "'x' is an image" in outcome.err
+    assert Outcome(tmp_path, IMAGE, ["--io-rank", "3"]).file.ios[0].layout == 1
+    assert Outcome(tmp_path, RELU, ["--io-rank", "4"]).file.ios[0].layout == 0
+
+
+# QE02
+def test_float16_is_warned_of(tmp_path: Path) -> None:
+    nodes = [node("Cast", "x", "h", to=10), node("Cast", "h", "y", to=1)]
+    outcome = Outcome(tmp_path, model(nodes, {"x": (2, 3)}), [])
+    assert outcome.code == 0 and "warning: W03: float16" in outcome.err
+    assert "W03" not in Outcome(tmp_path, RELU, []).err
+
+
 def test_result_has_the_users_permissions(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(RELU)
     assert call("m.onnx", cwd=tmp_path, umask=0o027).returncode == 0
@@ -189,6 +227,11 @@ def test_labels_that_cannot_be_read_or_stored(tmp_path: Path) -> None:
     assert Outcome(tmp_path, RELU, ["--labels", str(path)]).code == 3
     path.write_text("x" * 5000)
     assert Outcome(tmp_path, RELU, ["--labels", str(path)]).code == 6
+    path.write_bytes(bytes((1 << 20) + 1))
+    assert Outcome(tmp_path, RELU, ["--labels", str(path)]).code == 3
+    os.mkfifo(tmp_path / "fifo")
+    for name in (str(tmp_path / "fifo"), ".", "/"):
+        assert Outcome(tmp_path, RELU, ["--labels", name]).code == 3
 
 
 # QC60 QC65 FM20 FM21
@@ -202,6 +245,7 @@ def test_labels_that_cannot_be_read_or_stored(tmp_path: Path) -> None:
         (["--target", "aries-rb"], 27, 3),
         (["--target", "regulus-rb"], 1, 1),
         (["--target", "aries-rb", "--core-modes", "single"], 1, 1),
+        (["--target", "regulus-ra-usb", "--core-modes", "all"], 1, 1),
     ],
 )
 def test_core_modes(

@@ -381,4 +381,4 @@ def test_digits_uses_the_fusions(tmp_path: Path) -> None:
 def test_helpers_turn_axes_both_ways() -> None:
     entry = type("E", (), {"source_perm": (0, 2, 3, 1), "source_shape": (1, 3, 4, 5)})()
     array = some(1, 3, 4, 5)
-    assert (from_device(entry, array.transpose(0, 2, 3, 1)) == array).all()  # type: ignore
+    assert (from_device(entry, array.transpose(0, 2, 3, 1)) == array).all()

@@ -54,6 +54,98 @@ def test_variants_with_other_modes_outputs_or_states_are_refused() -> None:
     assert "other states" in refused(container.write(file)).sentence
 
 
+# FM22
+@pytest.mark.parametrize("key", ["size", "name", "state_init", "init_offset", "cache"])
+def test_variants_have_one_state_table(key: str) -> None:
+    def change(file: File) -> None:
+        state = [io for io in file.ios if io.role == isa.ROLE_STATE][-1]
+        if key == "size":
+            state.shape = (*state.shape[:-1], state.shape[-1] - 1)
+        elif key == "name":
+            state.name += "x"
+        elif key == "cache":
+            state.cache = NONE
+        else:
+            state.state_init, state.init_offset = 1, 64 * (key == "init_offset")
+            file.weights = file.weights or bytes(1 << 16)
+
+    seed = next(s for s in range(99) if _has_states(random_file(s)))
+    assert "other states" in refused(rewritten(change, random_file(seed))).sentence
+
+
+def with_caches() -> File:
+    return container.read(container.write(corpus("kv_cache")))
+
+
+# 3.5
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("token_stride", lambda layer: layer.token_size - 1),
+        ("outer_stride", lambda layer: layer.token_size - 1),
+        ("token_size", lambda layer: 0),
+        ("max_tokens", lambda layer: (1 << 24) + 1),
+    ],
+)
+def test_rows_of_a_cache_do_not_share_bytes(
+    key: str, value: Callable[[Any], int]
+) -> None:
+    def change(file: File) -> None:
+        assert file.caches is not None
+        layer = file.caches.layers[0]
+        layer.outer_count = max(layer.outer_count, 2)
+        setattr(layer, key, value(layer))
+
+    assert refused(rewritten(change, with_caches())).section == "CACH"
+
+
+# 3.5
+def test_state_and_its_cache_layer_name_each_other() -> None:
+    def change(file: File) -> None:
+        state = [io for io in file.ios if io.role == isa.ROLE_STATE][0]
+        state.cache = NONE
+
+    assert "a state with a cache" in refused(rewritten(change, with_caches())).sentence
+
+
+# FM05
+@pytest.mark.parametrize("kind", sorted(sections.KINDS))
+def test_flags_of_a_known_section_are_as_the_table_says(kind: bytes) -> None:
+    data = bytearray(
+        container.write(corpus("conv_net" if kind != b"CACH" else "kv_cache"))
+    )
+    entry = where(data, kind.decode())[0]
+    data[entry + 4] ^= 1
+    assert "flags" in refused(reseal(data)).sentence
+
+
+# 3.4
+def test_extents_are_at_most_2_to_the_24() -> None:
+    def change(file: File) -> None:
+        for io in file.ios:
+            if io.role == isa.ROLE_STATE:
+                io.shape = ((1 << 24) + 1,)
+
+    assert "its shape" in refused(rewritten(change, with_caches())).sentence
+
+
+# 3.4
+def test_alias_of_an_output_has_its_size() -> None:
+    def change(file: File) -> None:
+        file.ios[1].alias = file.programs[0].bindings[1].alias = 0
+        file.ios[1].flags, file.ios[0].flags = 0, 0
+
+    def shrink(file: File) -> None:
+        change(file)
+        file.ios[1].shape = (file.ios[1].shape[0] - 1, *file.ios[1].shape[1:])
+        program = file.programs[0]
+        output = program.tensors[program.bindings[1].tensor]
+        output.dims = file.ios[1].shape
+
+    container.read(rewritten(change))
+    assert "alias 0" in refused(rewritten(shrink)).sentence
+
+
 def _has_states(file: File) -> bool:
     return bool(file.state_size) and len(file.variants) > 1
 

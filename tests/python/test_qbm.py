@@ -87,7 +87,8 @@ def test_add_section_adds_one_that_readers_skip(tmp_path: Path) -> None:
     assert (section.kind, section.data, section.flags) == (b"NEWS", b"news", 0)
     assert run("add-section", "--required", path, "MUST", data) == 0
     assert run("dump", path) == 3
-    assert run("add-section", path, "PROG", data) == 2
+    for kind in ("PROG", "SIGN", "PACK", "abc", "a\u00e9bc"):
+        assert run("add-section", path, kind, data) == 2
 
 
 def test_verify_accepts_good_and_refuses_bad_files(
@@ -140,6 +141,22 @@ def test_verify_compares_the_programs_of_a_bundle(
     assert "differ in more than core_mode" in capsys.readouterr().err
 
 
+# 3.4
+def test_verify_compares_bindings_with_their_entries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("qbcompile._isa")
+    file, path = copy64(), tmp_path / "x.qbm"
+    for io in file.ios:
+        io.flags = 0
+    file.ios[1].alias = 0
+    path.write_bytes(container.write(file))
+    assert run("verify", path) == 9
+    assert "alias of binding 1" in capsys.readouterr().err
+    file.programs[0].bindings[1].alias = 0
+    assert qbm.check_bindings(file) == []
+
+
 def test_verify_without_the_validator_is_no_success(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -172,9 +189,10 @@ def test_exit_codes_of_bad_input(
     assert run("asm", onnx, "-o", path) == 3
     assert run("strip", path, "-o", tmp_path / "no" / "y.qbm") == 8
     assert container.read(path.read_bytes())
-    with pytest.raises(SystemExit) as caught:
-        run("explode", path)
-    assert caught.value.code == 2
+    assert run("explode", path) == 2
+    for name in (".", "/", ""):
+        assert run("dump", path, "-o", name) == 8
+        assert run("asm", CORPUS / "conv_net.txt", "-o", name) == 8
 
 
 def test_failed_output_leaves_the_old_file(tmp_path: Path) -> None:

@@ -82,13 +82,13 @@ class _ProgramParser:
     def operand(self, line: Line, target: Given | Binding, key: str, text: str) -> int:
         """A tensor number; a %name is noted for finish()."""
         if not text.startswith("%"):
-            return parse_integer(line, text)
+            return parse_integer(line, text, kind="u16")
         self.pending.append((line, target, key, text[1:]))
         return isa.NONE16
 
     def binding(self, line: Line) -> None:
         line.index(len(self.program.bindings))
-        kind = parse_integer(line, line.take("the kind"), isa.BINDING_NAMES)
+        kind = parse_integer(line, line.take("the kind"), isa.BINDING_NAMES, "u8")
         binding = Binding(kind)
         tensor = line.fields.pop("tensor", None)
         if tensor is not None:
@@ -108,7 +108,7 @@ class _ProgramParser:
             line.index(number)
             if line.items and line.items[0].startswith('"'):
                 name = parse_string(line, line.items.pop(0))
-        dtype = parse_integer(line, line.take("the type"), isa.DTYPE_NAMES)
+        dtype = parse_integer(line, line.take("the type"), isa.DTYPE_NAMES, "u8")
         parts = parse_list(line, line.take("the extents"))
         dims = tuple(parse_integer(line, part) for part in parts)
         if len(dims) > 6:

@@ -325,8 +325,10 @@ def batch_norm(work: Canon, f: Facts) -> None:
     )
     factor = scale / np.sqrt(var + f.number("epsilon", 1e-5))
     shift = bias - mean * factor
-    if not np.isfinite(factor).all() or not np.isfinite(shift).all():
-        raise Refused(UNSUPPORTED, "a variance is negative or a parameter not finite")
+    stored = [factor.astype(np.float32), shift.astype(np.float32)]
+    if not np.isfinite(stored).all():
+        text = "a variance is negative, or a factor not finite in float32"
+        raise Refused(UNSUPPORTED, text)
     wide = (-1, *[1] * (len(f.shape(0)) - 2))
     work.last(
         f,

@@ -3,7 +3,7 @@
 
 Every option that is listed works; another one is a usage error. Data go to
 stdout, words to stderr. A refused model leaves no file and never touches an
-existing one (QE04): the result is written beside its place and renamed.
+existing one (QE04).
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import pathlib
 import shlex
 import sys
-import tempfile
 import time
 from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from . import __version__, canon, container, emit, fold, fuse, load, lower, options
+from . import __version__, canon, container, emit, files, fold, fuse, load, lower
+from . import options
 from . import plan as planning
 from .graph import (
     INPUT,
@@ -56,31 +55,43 @@ class Progress:
         if self.name:
             self.run.seconds[self.name] = now - self.since
             if self.verbose:
-                print(f"{self.name}: {now - self.since:.3f} s", file=sys.stderr)
+                files.say(f"{self.name}: {now - self.since:.3f} s")
         self.name, self.since = name, now
         if self.live and name and now - self.start > SLOW:
             share = 100 * (options.PASSES.index(name) if name in options.PASSES else 0)
-            text = f"\r{share // len(options.PASSES):3} % {name:<10}"
-            print(text, end="", file=sys.stderr, flush=True)
+            files.tell(f"\r{share // len(options.PASSES):3} % {name:<10}")
             self.shown = True
 
     def leave(self) -> None:
         self.enter("")
         if self.shown:
-            print("\r" + " " * 20 + "\r", end="", file=sys.stderr, flush=True)
+            files.tell("\r" + " " * 20 + "\r")
 
 
 def read_model(name: str) -> tuple[bytes, Optional[pathlib.Path]]:
     """The model's bytes and the folder of its external data; `-` is stdin."""
-    if name == "-":
-        return sys.stdin.buffer.read(), None
-    path = pathlib.Path(name)
     try:
-        if not path.is_file():
-            raise fail(INPUT, "not a file" if path.exists() else "no such file")
-        return path.read_bytes(), path.parent
-    except OSError as error:
-        raise fail(INPUT, f"cannot be read: {error.strerror}") from None
+        if name != "-":
+            data = files.read_regular(name, load.MAX_FILE)
+            return data, pathlib.Path(name).parent
+        return files.read_stdin(load.MAX_FILE), None
+    except files.FileError as error:
+        raise fail(INPUT, f"cannot be read: {error.reason}") from None
+
+
+def check_external(
+    model: Any, folder: Optional[pathlib.Path], settings: Settings
+) -> None:
+    """Files that the model names are read, too: no result may replace one."""
+    inputs = [
+        (f"the data of tensor '{tensor}'", path)
+        for tensor, path in load.external_files(model, folder)
+    ]
+    try:
+        files.check_apart(inputs, settings.written)
+    except files.Clash as error:
+        settings.report = ""
+        raise fail(USAGE, str(error)) from None
 
 
 def compile_model(
@@ -94,7 +105,9 @@ def compile_model(
     run.sha256 = hashlib.sha256(data).hexdigest()
     try:
         progress.enter("load")
-        graph = load.load(data, folder, settings.sizes)
+        model = load.parse(data)
+        check_external(model, folder, settings)
+        graph = load.build(model, folder, settings.sizes)
     except load.SourcesError as error:
         run.sources = error.sources
         raise
@@ -116,6 +129,7 @@ def compile_model(
     progress.enter("emit")
     labels = options.labels(settings, run, graph)
     result = emit.emit(graph, lowered, planned, settings.interface, labels)
+    graph.warnings += emit.needs(result)
     try:
         blob = container.write(result)
     except ValueError as error:
@@ -127,39 +141,29 @@ def compile_model(
     return blob
 
 
-def write_file(name: str, data: bytes) -> None:
-    """Beside its place first, then renamed, so nobody sees half a file."""
-    path = pathlib.Path(name)
-    temporary = ""
+def write_results(settings: Settings, run: Run, blob: bytes) -> None:
+    """The container, if there is one, and the report."""
+    results: list[tuple[files.Name, bytes]] = []
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            pathlib.Path(temporary).unlink(missing_ok=True)
-        raise fail(OUTPUT, f"{name}: cannot be written: {error.strerror}") from None
+        if not run.problems and settings.output == "-":
+            files.put(blob)
+        elif not run.problems:
+            results.append((settings.output, blob))
+        if settings.report:
+            text = json.dumps(report(run), indent=2) + "\n"
+            results.append((settings.report, text.encode()))
+        files.write_all(results)
+    except files.FileError as error:
+        raise fail(OUTPUT, f"{error.name}: cannot be written: {error.reason}") from None
 
 
-def write_result(settings: Settings, data: bytes) -> None:
-    if settings.output != "-":
-        write_file(settings.output, data)
-        return
+def show_fates(run: Run) -> None:
+    """--explain. A reader who has seen enough is no error."""
     try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except OSError as error:
-        abandon_stdout()
-        raise fail(OUTPUT, f"stdout: {error.strerror}") from None
-
-
-def abandon_stdout() -> None:
-    """Whoever read it has gone; what is still buffered shall not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        files.put("".join(line + "\n" for line in explain(run)))
+    except files.FileError as error:
+        if not error.broken_pipe:
+            raise fail(OUTPUT, f"{error.name}: {error.reason}") from None
 
 
 def run_compiler(settings: Settings) -> int:
@@ -181,57 +185,48 @@ def run_compiler(settings: Settings) -> int:
         run.problems = [Problem(INTERNAL, text)]
     progress.leave()
     try:
-        if not run.problems:
-            write_result(settings, blob)
-        if settings.report:
-            text = json.dumps(report(run), indent=2) + "\n"
-            write_file(settings.report, text.encode())
+        write_results(settings, run, blob)
     except CompileError as error:
         run.problems += error.problems
     if settings.explain:
         try:
-            sys.stdout.writelines(line + "\n" for line in explain(run))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            abandon_stdout()
+            show_fates(run)
+        except CompileError as error:
+            run.problems += error.problems
     for warning in run.warnings:
-        say(f"{settings.model}: warning: {warning}")
+        files.say(f"{settings.model}: warning: {warning}")
     for problem in run.problems:
-        say(problem.line(settings.model))
+        files.say(problem.line(settings.model))
     return min((p.code for p in run.problems), default=OK)
 
 
-def say(text: str) -> None:
-    """A line on stderr; what a model says is never shown unescaped (FM04)."""
-    print("".join(c if c.isprintable() else "?" for c in text), file=sys.stderr)
-
-
 def list_ops(form: str) -> int:
-    if form == "json":
-        print(json.dumps(op_entries(), indent=2))
-    else:
-        print("\n".join(op_lines()))
+    lines = [json.dumps(op_entries(), indent=2)] if form == "json" else op_lines()
+    files.put("".join(f"{line}\n" for line in lines))
     return OK
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Exit code of qbcompile; argv without the program's name."""
+def run_arguments(argv: Sequence[str]) -> int:
+    """Exit code for these arguments."""
     parser = options.parser(__version__)
     try:
-        args: Any = parser.parse_args(argv)
+        args: Any = parser.parse_args(options.join_lists(argv))
         if args.list_ops:
             return list_ops(args.list_ops)
         settings = options.settings(args)
-    except options.UsageError as error:
-        say(f"qbcompile: error[{USAGE}]: {error}")
-        return USAGE
-    except argparse.ArgumentError as error:
-        say(f"qbcompile: error[{USAGE}]: {error}")
+    except (options.UsageError, argparse.ArgumentError) as error:
+        files.say(f"qbcompile: error[{USAGE}]: {error}")
         return USAGE
     except SystemExit as stop:  # --help, --version
         return int(stop.code or 0)
     except CompileError as error:
         for problem in error.problems:
-            say(f"qbcompile: error[{problem.code}]: {problem.text}")
+            files.say(f"qbcompile: error[{problem.code}]: {problem.text}")
         return error.code
     return run_compiler(settings)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Exit code of qbcompile; argv without the program's name."""
+    arguments = sys.argv[1:] if argv is None else argv
+    return files.run_tool(lambda: run_arguments(arguments))

@@ -19,6 +19,7 @@ from .graph import CHECK, LIMIT, CompileError, Graph, Problem, fail
 from .lower import Lowered
 from .plan import Plan
 from .program import Binding, Command, DebugEntry, FormatError, Program, Tensor
+from .program import find_features
 from .views import IoForm, LoweredCommand, View
 
 BATCHED, NORMALISED = 1, 2
@@ -76,8 +77,9 @@ def emit(
 
 def make_io(form: IoForm, interface: Interface) -> container.Io:
     image = form.role == isa.ROLE_INPUT and form.hwc and form.source_dtype == isa.F32
-    normal = image and bool(interface.mean or interface.std)
-    channels = form.dims[-1]
+    # What the program computes is told where the entry has a form for it.
+    count = max(len(interface.mean), len(interface.std))
+    normal = image and count in (1, 3, 4)
     io = container.Io(
         form.name,
         form.role,
@@ -91,12 +93,9 @@ def make_io(form: IoForm, interface: Interface) -> container.Io:
         source_dtype=form.source_dtype,
     )
     if normal:
-        count = max(len(interface.mean), len(interface.std))
-        # mean and std have room for four channels; more stay in the program.
-        if count <= 4 and count in (1, channels):
-            io.norm_channels = count
-            io.mean = fill(interface.mean, count, 0.0)
-            io.std = fill(interface.std, count, 1.0)
+        io.norm_channels = count
+        io.mean = fill(interface.mean, count, 0.0)
+        io.std = fill(interface.std, count, 1.0)
     return io
 
 
@@ -225,6 +224,13 @@ class Emitter:
             count = len(getattr(self.out, name))
             if count > cap:
                 raise fail(LIMIT, f"{count} {name}; a program has at most {cap}")
+
+
+def needs(file: container.File) -> list[str]:
+    """Warnings for what not every device of the target can run."""
+    if any(find_features(program) & isa.FEATURE_HALF for program in file.programs):
+        return ["W03: float16 in the program; devices without `half` refuse it"]
+    return []
 
 
 def verify(data: bytes) -> Optional[str]:

@@ -138,11 +138,19 @@ FUNCTIONS: dict[int, Callable[[Array, float, float], Any]] = {
 }
 
 
+def divide_whole(a: int, b: int) -> int:
+    """Toward zero; x / 0 = 0, and lowest / -1 wraps (IS41)."""
+    if b == 0:
+        return 0
+    quotient = abs(a) // abs(b) if (a < 0) == (b < 0) else -(abs(a) // abs(b))
+    return (quotient + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def divide(a: Array, b: Array) -> Any:
     if a.dtype.kind == "f":
         return a / b
-    quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
-    return np.where(b == 0, 0, quotient * np.sign(a) * np.sign(b))
+    exact = np.frompyfunc(divide_whole, 2, 1)(a.astype(object), b.astype(object))
+    return np.asarray(exact, object).astype(np.int64)
 
 
 BINARY: dict[int, Callable[[Array, Array], Any]] = {

@@ -10,6 +10,7 @@ floats are computed in f64 and rounded once, integers exactly.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, Callable
 
@@ -35,8 +36,18 @@ from .facts import Facts
 
 MAX_FOLDED = 256 << 20  # bytes of new constants (QC03)
 MAX_WORK = 1 << 25  # values, or products of values, that one folded node costs
+MAX_TOTAL = 1 << 27  # that all of them cost (QE05)
+SLOW = {"Erf": 8}  # a value of it costs as much as so many of others
 
 Arrays = list[Any]
+
+
+@dataclasses.dataclass
+class Room:
+    """What folding may still spend."""
+
+    size: int = MAX_FOLDED
+    work: int = MAX_TOTAL
 
 
 def infer(graph: Graph) -> None:
@@ -44,7 +55,7 @@ def infer(graph: Graph) -> None:
     problems: list[Problem] = []
     users = graph.users()
     live: list[Node] = []
-    folded = 0
+    room = Room()
     for node in graph.nodes:
         if any(name not in graph.shapes for name in node.reads()):
             continue  # behind a refused node
@@ -60,7 +71,7 @@ def infer(graph: Graph) -> None:
                 graph.shapes[name], graph.dtypes[name] = shape, dtype
             constant = all(name in graph.constants for name in node.reads())
             if constant or node.op == "Shape":
-                folded += fold_node(graph, facts, MAX_FOLDED - folded)
+                fold_node(graph, facts, room)
             else:
                 check_run_time(graph, facts, known)
                 live.append(node)
@@ -107,16 +118,21 @@ def check_interface(graph: Graph) -> None:
         raise CompileError(problems)
 
 
-def fold_node(graph: Graph, f: Facts, room: int) -> int:
-    """Replace a node by its values; returns the bytes that they take."""
+def fold_node(graph: Graph, f: Facts, room: Room) -> None:
+    """Replace a node by its values."""
     name = f.node.output
     shape, dtype = graph.shapes[name], graph.dtypes[name]
     size = elements(shape) * isa.DTYPE_SIZES[dtype]
-    if size > room:
+    if size > room.size:
         raise Refused(LIMIT, f"folding would make more than {MAX_FOLDED >> 20} MiB")
     xs: Arrays = [graph.constants.get(n) for n in f.node.inputs]
-    if f.node.op not in MOVES and work(f) > MAX_WORK:
-        raise Refused(LIMIT, "too much work to fold")
+    if f.node.op not in MOVES:
+        if any(graph.dtypes[operand] == isa.BOOL for operand in f.node.reads()):
+            raise Refused(UNSUPPORTED, "type bool; supported: numbers")
+        if work(f) > min(room.work, MAX_WORK):
+            raise Refused(LIMIT, "too much work to fold")
+        room.work -= work(f)
+    room.size -= size
     with np.errstate(all="ignore"):
         if f.node.op in MOVES:
             value = VALUES[f.node.op](f, xs)
@@ -125,7 +141,6 @@ def fold_node(graph: Graph, f: Facts, room: int) -> int:
             value = VALUES[f.node.op](f, wide)
         graph.constants[name] = np.asarray(value).astype(NUMPY[dtype]).reshape(shape)
     graph.sources[f.node.sources[0]].fate = "folded"
-    return size
 
 
 def is_float(x: Any) -> bool:
@@ -141,7 +156,8 @@ def work(f: Facts) -> int:
         return out * max(f.shape(0) or (1,))
     if f.node.op == "MaxPool":
         return out * elements(f.ints("kernel_shape", ()) or ())
-    return out + sum(elements(f.graph.shapes[name]) for name in f.node.reads())
+    touched = out + sum(elements(f.graph.shapes[name]) for name in f.node.reads())
+    return touched * SLOW.get(f.node.op, 1)
 
 
 # Values: VALUES[op](facts, operands) is the first output. Floats are f64.
@@ -228,7 +244,8 @@ def conv(f: Facts, xs: Arrays) -> Any:
 
 def max_pool(f: Facts, xs: Arrays) -> Any:
     w = shapes.window(f, None, f.attr("ceil_mode", 0))
-    view = windows(xs[0], w, -np.inf)
+    low = -np.inf if is_float(xs[0]) else np.iinfo(xs[0].dtype).min
+    view = windows(xs[0], w, low)
     return view.max(axis=tuple(range(xs[0].ndim, view.ndim)))
 
 

@@ -21,7 +21,11 @@ Functions = dict[tuple[str, str], onnx.FunctionProto]
 
 def inline(model: onnx.ModelProto, opset: int) -> list[tuple[onnx.NodeProto, int]]:
     """All nodes with calls replaced, each with the index of its source node."""
-    known = {(f.domain, f.name): f for f in model.functions}
+    known: Functions = {}
+    for function in model.functions:
+        if (function.domain, function.name) in known:
+            raise fail(INPUT, f"function '{function.name}' is defined twice")
+        known[function.domain, function.name] = function
     nodes: list[tuple[onnx.NodeProto, int]] = []
     for index, node in enumerate(model.graph.node):
         for item in expand(node, known, opset, 0, str(index)):
@@ -40,6 +44,8 @@ def expand(
         yield node
         return
     where = f"function '{function.name}'"
+    if len(node.input) > len(function.input) or len(node.output) > len(function.output):
+        raise fail(INPUT, f"{where}: a call has more operands or results than it")
     if depth == MAX_DEPTH:
         raise fail(INPUT, f"{where}: calls nest deeper than {MAX_DEPTH}")
     for entry in function.opset_import:

@@ -123,22 +123,36 @@ def per_channel(array: Array, node: Node, graph: Graph) -> Optional[Array]:
     return np.broadcast_to(array.astype(np.float64).ravel(), (shape[axis],))
 
 
+def fits(f: Fusion, nodes: list[Node], *constants: Array) -> bool:
+    """Whether new constants are numbers when they are stored, else refuses.
+
+    What the separate commands compute from the old ones may well be finite.
+    """
+    if all(np.isfinite(c.astype(np.float32)).all() for c in constants):
+        return True
+    f.refuse(nodes, "a weight or bias would not be finite in float32")
+    return False
+
+
 def scale_sum(
-    f: Fusion, node: Node, scale: Optional[Array], shift: Optional[Array]
+    f: Fusion, node: Node, other: Node, scale: Optional[Array], shift: Optional[Array]
 ) -> bool:
-    """y * scale + shift into weights and bias; False if these are not constant."""
+    """other, which is y * scale + shift, into node's weights and bias, if it can."""
     graph = f.graph
     weights, bias = node.inputs[1:3]
     if weights not in graph.constants or (bias and bias not in graph.constants):
         return False
-    old = graph.constants[bias].astype(np.float64) if bias else np.zeros(1)
+    w = graph.constants[weights].astype(np.float64)
+    new = graph.constants[bias].astype(np.float64) if bias else np.zeros(1)
     if scale is not None:
-        w = graph.constants[weights].astype(np.float64)
         wide = (-1, *[1] * (w.ndim - 1)) if node.op == "conv" else (-1,)
-        node.inputs[1] = graph.new_constant(weights, w * scale.reshape(wide), isa.F32)
-        old = old * scale
+        w, new = w * scale.reshape(wide), new * scale
+    new = new if shift is None else new + shift
+    if not fits(f, [node, other], w, new):
+        return False
+    if scale is not None:
+        node.inputs[1] = graph.new_constant(weights, w, isa.F32)
     if bias or shift is not None:
-        new = old if shift is None else old + shift
         node.inputs[2] = graph.new_constant(bias or "bias", new, isa.F32)
     return True
 
@@ -155,7 +169,7 @@ def batchnorm(f: Fusion, node: Node) -> None:
     )
     if not plain(target) or scale is None or shift is None:
         f.refuse([target, node], "not per output channel")
-    elif scale_sum(f, target, scale, shift):
+    elif scale_sum(f, target, node, scale, shift):
         f.absorb(target, node)
 
 
@@ -177,15 +191,15 @@ def scale(f: Fusion, node: Node) -> None:
         return
     one = np.ones(1)
     if fn == MUL:
-        done = scale_sum(f, target, value, None)
+        done = scale_sum(f, target, node, value, None)
     elif fn == DIV:
-        done = bool(value.all()) and scale_sum(f, target, one / value, None)
+        done = scale_sum(f, target, node, one / value, None)
     elif fn == ADD:
-        done = scale_sum(f, target, None, value)
+        done = scale_sum(f, target, node, None, value)
     elif constant == [0]:
-        done = scale_sum(f, target, -one, value)
+        done = scale_sum(f, target, node, -one, value)
     else:
-        done = scale_sum(f, target, None, -value)
+        done = scale_sum(f, target, node, None, -value)
     if done:
         f.absorb(target, node)
 
@@ -256,13 +270,18 @@ def normalise(f: Fusion, node: Node) -> None:
         np.arange(len(weights)) // outer * weights.shape[1], np.arange(weights.shape[1])
     )
     wide = factor[channel].reshape(*channel.shape, *[1] * (weights.ndim - 2))
+    new = weights / wide if node.attrs["fn"] == DIV else weights * wide
+    if not fits(f, [target], new):
+        return
     if node.attrs["fn"] == DIV:
-        target.inputs[1] = graph.new_constant(target.inputs[1], weights / wide, isa.F32)
+        target.inputs[1] = graph.new_constant(target.inputs[1], new, isa.F32)
     else:
         # fsum: exact, so the order of summation cannot matter (QC14).
-        sums = [math.fsum(row.ravel()) for row in weights * wide]
+        sums = [math.fsum(row.ravel()) for row in new]
         old = graph.constants[target.inputs[2]] if target.inputs[2] else np.zeros(1)
         bias = old.astype(np.float64) - np.array(sums)
+        if not fits(f, [target], bias):
+            return
         target.inputs[2] = graph.new_constant("bias", bias, isa.F32)
     target.inputs[0] = node.inputs[0]
     f.users[node.inputs[0]] = [target]

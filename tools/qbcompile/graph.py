@@ -155,7 +155,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         # io_types: what the model says of inputs whose type an option changed.
-        # results: the tensors behind the outputs; a pass may give another one its place.
+        # results: the tensors behind the outputs; a pass may put another one there.
         self.results = self.results or list(self.outputs)
 
     def problem(self, node: Node, error: Refused) -> Problem:

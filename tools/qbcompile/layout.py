@@ -48,6 +48,13 @@ _CODES = {
 _SIZES = {"B": 1, "H": 2, "I": 4, "Q": 8, "i": 4, "s": 1}
 
 
+def limits(kind: str) -> tuple[int, int]:
+    """Smallest and largest number of an integer type."""
+    if kind == "i32":
+        return -1 << 31, (1 << 31) - 1
+    return 0, (1 << 8 * _SIZES[_CODES[kind]]) - 1
+
+
 def float_bits(value: float, width: int) -> int:
     """Bits of value as binary32 (rounded to nearest even) or binary64."""
     if isinstance(value, Bits):
@@ -139,10 +146,7 @@ class Struct:
     def _number(self, field: Field, item: Any) -> int:
         if field.type in ("f32", "f64"):
             return float_bits(item, int(field.type[1:]))
-        bits = 8 * _SIZES[_CODES[field.type]]
-        low, high = (
-            (-1 << 31, (1 << 31) - 1) if field.type == "i32" else (0, (1 << bits) - 1)
-        )
+        low, high = limits(field.type)
         if not low <= item <= high:
             raise ValueError(
                 f"{self.name}: {field.name} = {item} does not fit {field.type}"

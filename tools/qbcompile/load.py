@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Any, Optional
+import re
+import warnings
+from typing import Any, Iterator, Optional
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from . import ops
 from .functions import MAX_NODES, inline
@@ -40,7 +42,8 @@ from .graph import (
     sort,
 )
 
-MAX_FILE = (1 << 31) - 1  # protobuf's own limit
+MAX_FILE = 1 << 30  # more belongs into external data (QE05)
+_WHOLE = re.compile("[0-9]{1,18}")
 
 
 @dataclasses.dataclass
@@ -54,7 +57,13 @@ class Sizes:
 
 def load(data: bytes, folder: Optional[pathlib.Path], sizes: Sizes) -> Graph:
     """folder: where external data may lie, None for a model from stdin."""
-    model = parse(data)
+    return build(parse(data), folder, sizes)
+
+
+def build(
+    model: onnx.ModelProto, folder: Optional[pathlib.Path], sizes: Sizes
+) -> Graph:
+    """The Graph of what parse() has made."""
     proto = model.graph
     if len(proto.node) > MAX_NODES:
         raise fail(LIMIT, f"more than {MAX_NODES} nodes")
@@ -84,16 +93,50 @@ def load(data: bytes, folder: Optional[pathlib.Path], sizes: Sizes) -> Graph:
 
 def parse(data: bytes) -> onnx.ModelProto:
     if len(data) > MAX_FILE:
-        raise fail(INPUT, "larger than 2 GiB; keep the weights as external data")
+        raise fail(INPUT, "larger than 1 GiB; keep the weights as external data")
     if data.startswith(b"\x89QBM"):
         raise fail(INPUT, "this is a compiled model already, not an ONNX file")
     try:
-        model = onnx.ModelProto.FromString(data)
+        with warnings.catch_warnings(record=True) as ignored_rest:
+            warnings.simplefilter("always")
+            model = onnx.ModelProto.FromString(data)
+        if ignored_rest or not is_text(model):
+            raise ValueError
     except (DecodeError, RuntimeError, ValueError):
         raise fail(INPUT, "not an ONNX file, or damaged") from None
     if not model.HasField("graph") or not model.opset_import or not data:
         raise fail(INPUT, "not an ONNX file: it holds no graph")
     return model
+
+
+def is_text(message: Message) -> bool:
+    """Whether all strings are UTF-8: protobuf gives bytes for the others."""
+    for field in message.DESCRIPTOR.fields:
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        if field.label == field.LABEL_REPEATED:
+            values = getattr(message, field.name)
+        elif message.HasField(field.name):
+            values = [getattr(message, field.name)]
+        else:
+            continue
+        if field.type == field.TYPE_STRING:
+            good = all(isinstance(value, str) for value in values)
+        else:
+            good = all(is_text(value) for value in values)
+        if not good:
+            return False
+    return True
+
+
+def external_files(
+    model: onnx.ModelProto, folder: Optional[pathlib.Path]
+) -> Iterator[tuple[str, pathlib.Path]]:
+    """Tensors whose values lie in files of the model's folder, with these."""
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if folder and entry.key == "location" and "\0" not in entry.value:
+                yield tensor.name, folder / entry.value
 
 
 def opset_of(model: onnx.ModelProto) -> int:
@@ -183,16 +226,22 @@ def read_external(
         raise fail(INPUT, f"{name}: external data; a model from stdin has no folder")
     location = pathlib.PurePosixPath(entries.get("location", ""))
     path = folder / location
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL
+        is_inside = False
     if (
         location.is_absolute()
         or ".." in location.parts
         or not location.parts
-        or not path.resolve().is_relative_to(folder.resolve())
+        or not is_inside
     ):
         raise fail(INPUT, f"{name}: external data outside the model's folder")
     try:
-        offset = int(entries.get("offset", "0"))
-        length = int(entries.get("length", str(size)))
+        offset, length = (
+            int(text) if _WHOLE.fullmatch(text) else -1
+            for text in (entries.get("offset", "0"), entries.get("length", str(size)))
+        )
         if offset < 0 or length != size or not path.is_file():
             raise ValueError
         with path.open("rb") as file:
@@ -367,7 +416,7 @@ def input_shape(
         if extent < 1:
             symbol = f" ('{dim.dim_param}')" if dim.dim_param else ""
             hint = f"--shape {value.name}=..."
-            hint += f" or --dim {dim.dim_param}=N" if dim.dim_param else ""
+            hint += f" or --dim {dim.dim_param}=1" if dim.dim_param else ""
             text = f"{where}: extent of axis {axis}{symbol} is not known; use {hint}"
             raise fail(SHAPE, text)
         shape.append(extent)

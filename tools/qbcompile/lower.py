@@ -17,7 +17,7 @@ import numpy as np
 
 from . import isa_tables as isa
 from .canon import ADD, MUL, Interface
-from .graph import LIMIT, NUMPY, Array, CompileError, Graph, Node, Problem
+from .graph import LIMIT, NUMPY, USAGE, Array, CompileError, Graph, Node, Problem
 from .graph import elements, fail
 from .program import dense_strides
 from .views import Buffer, Ints, IoForm, LoweredCommand, View
@@ -127,6 +127,9 @@ class Lowering:
         perm = [0, 2, 3, 1] if hwc and layout == "nchw" else list(range(rank))
         lead, inner = perm[:batched], perm[batched:]
         wanted = max(self.interface.io_rank, 1)
+        if hwc and wanted > 3:  # FM31
+            text = f"--io-rank {wanted}: '{name}' is an image, with the 3 axes "
+            raise fail(USAGE, text + "height, width and channels")
         perm = [*lead, *[isa.NONE8] * (wanted - len(inner)), *inner]
         dims = tuple(1 if i == isa.NONE8 else shape[i] for i in perm)
         if len(dims) > 6:

@@ -164,5 +164,6 @@ def check_sizes(outputs: Outputs) -> None:
             raise Refused(LIMIT, f"{len(shape)} axes; at most {MAX_AXES}")
         if max(shape, default=1) > MAX_EXTENT:
             raise Refused(LIMIT, f"{list(shape)}: an extent above {MAX_EXTENT}")
-        if elements(shape) * isa.DTYPE_SIZES[dtype] > MAX_SPAN:
+        # An extent of 0 does not make the others any better.
+        if elements(n or 1 for n in shape) * isa.DTYPE_SIZES[dtype] > MAX_SPAN:
             raise Refused(LIMIT, f"{list(shape)}: a tensor above 4 GiB")

@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-import os
 import pathlib
 import re
 import sys
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable, NoReturn, Sequence
 
-from . import __version__
+from . import __version__, files
 from . import isa_tables as isa
 from .canon import Interface
 from .emit import MODES, Labels, plain
@@ -28,6 +27,10 @@ from .report import Run
 
 PASSES = ("load", "fold", "canon", "fuse", "lower", "plan", "emit", "validate")
 MAX_STRING = 4096
+MAX_LABELS = 1 << 20
+# Plain ASCII: what int() and float() take beyond it is no number to people.
+_WHOLE = re.compile("[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 INPUT_DTYPES = {"uint8": isa.U8, "float32": isa.F32}
 
 
@@ -59,9 +62,34 @@ class Settings:
     recorded: list[str]
 
     @property
+    def written(self) -> list[tuple[str, files.Name]]:
+        """What this run writes: which option says so, and the file."""
+        named: list[tuple[str, files.Name]] = [("-o", self.output)]
+        named += [("--report", self.report)] if self.report else []
+        return [entry for entry in named if entry != ("-o", "-")]
+
+    @property
     def source(self) -> str:
         """What the file may say of where it came from."""
         return "stdin" if self.model == "-" else pathlib.PurePath(self.model).name
+
+
+def join_lists(argv: Sequence[str]) -> list[str]:
+    """`--mean -1,2` as `--mean=-1,2`: argparse takes -1,2 for an option."""
+    joined: list[str] = []
+    for item in argv:
+        if joined[-1:] in (["--mean"], ["--std"]) and re.match(r"-[0-9.]", item):
+            joined[-1] += f"={item}"
+        else:
+            joined.append(item)
+    return joined
+
+
+def whole(text: str) -> int:
+    """An argument that is a plain whole number."""
+    if not _WHOLE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
 
 
 def parser(version: str) -> Parser:
@@ -82,7 +110,7 @@ def parser(version: str) -> Parser:
     add("--input-layout", metavar="NAME=L", **each, help="the model's: nchw or nhwc")
     add("--mean", metavar="M[,M...]", help="image inputs: (x - mean) / std, one number")
     add("--std", metavar="S[,S...]", help="or one per channel")
-    add("--io-rank", type=int, metavar="N", help="at least N axes for each shape")
+    add("--io-rank", type=whole, metavar="N", help="at least N axes for each shape")
     add("--target", choices=isa.TARGET_NAMES, default="any")
     add("--core-modes", metavar="LIST", help="of " + ", ".join(MODES) + ", or all")
     add(
@@ -92,7 +120,7 @@ def parser(version: str) -> Parser:
         **each,
         help="a fusion that shall not happen: " + ", ".join(FUSIONS),
     )
-    add("-O", dest="level", type=int, choices=(0, 1), default=1, help="0: no fusion")
+    add("-O", dest="level", type=whole, choices=(0, 1), default=1, help="0: no fusion")
     add("--report", metavar="FILE.json", help="what was done, as JSON")
     add("--labels", metavar="FILE", help="names of the classes, one per line")
     add("--meta", metavar="KEY=VALUE", **each, help="kept in the file")
@@ -143,10 +171,9 @@ def extents(option: str, text: str) -> tuple[int, ...]:
 def numbers(option: str, text: str | None) -> tuple[float, ...]:
     if text is None:
         return ()
-    try:
-        values = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{option}: '{text}' is not a list of numbers") from None
+    if not all(_NUMBER.fullmatch(part) for part in text.split(",")):
+        raise UsageError(f"{option}: '{text}' is not a list of numbers")
+    values = tuple(float(part) for part in text.split(","))
     for value in values:
         if not math.isfinite(value) or not abs(value) < 2.0**64:
             raise UsageError(f"{option}: {value} is out of range")
@@ -156,19 +183,42 @@ def numbers(option: str, text: str | None) -> tuple[float, ...]:
 
 
 def core_modes(text: str | None, target: str) -> tuple[int, ...]:
+    # Of the named targets only ARIES has more than one core (QC60).
+    able = list(MODES) if target == "any" or target.startswith("aries") else ["single"]
     if text is None:
-        # Of the named targets only ARIES has more than one core (QC60).
-        text = "all" if target.startswith("aries") else "single"
-    names = list(MODES) if text == "all" else text.split(",")
+        text = "single" if target == "any" else "all"
+    names = able if text == "all" else text.split(",")
     for name in names:
         if name not in MODES:
             raise UsageError(f"--core-modes: '{name}' is not one of {', '.join(MODES)}")
+        if name not in able:
+            raise UsageError(f"--core-modes: {target} has no mode '{name}'")
     return tuple(sorted({MODES[name] for name in names}))
+
+
+def check_texts(args: Any) -> None:
+    """Every argument is text in the locale's encoding, and no file is ''."""
+    for option, value in vars(args).items():
+        for text in value if isinstance(value, list) else [value]:
+            if option in ("model", "output", "report", "labels"):
+                continue
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    raise UsageError(
+                        f"--{option.replace('_', '-')}: '{text}' is not text in the "
+                        "encoding of the locale"
+                    ) from None
+    for option in ("output", "report", "labels"):
+        if getattr(args, option) == "":
+            raise UsageError(f"the name of the {option} file is empty")
 
 
 def settings(args: Any) -> Settings:
     if args.model is None:
         raise UsageError("no model given; see qbcompile --help")
+    check_texts(args)
     sizes, interface = Sizes(), Interface()
     for name, text in pairs("--shape", args.shape).items():
         sizes.shapes[name] = extents("--shape", text)
@@ -179,6 +229,8 @@ def settings(args: Any) -> Settings:
         sizes.dims[name] = shape[0]
     if args.outputs is not None:
         sizes.outputs = tuple(args.outputs.split(","))
+        if "" in sizes.outputs:
+            raise UsageError(f"--outputs: '{args.outputs}' has an empty name")
         if len(set(sizes.outputs)) != len(sizes.outputs):
             raise UsageError("--outputs: a tensor is named twice")
     for name, text in pairs("--input-dtype", args.input_dtype).items():
@@ -192,7 +244,7 @@ def settings(args: Any) -> Settings:
         raise UsageError("--io-rank: 1 to 6")
     interface.io_rank = args.io_rank or 0
     off = frozenset(FUSIONS) if args.level == 0 else frozenset(args.no_fuse)
-    return Settings(
+    given = Settings(
         model=args.model,
         output=output_name(args),
         sizes=sizes,
@@ -209,6 +261,14 @@ def settings(args: Any) -> Settings:
         quiet=args.quiet,
         recorded=record(args),
     )
+    source = "/dev/stdin" if args.model == "-" else args.model
+    inputs = [("the model itself", source)]
+    inputs += [("the labels", args.labels)] if args.labels else []
+    try:
+        files.check_apart(inputs, given.written)
+    except files.Clash as error:
+        raise UsageError(str(error)) from None
+    return given
 
 
 def choice(option: str, text: str, known: Callable[[str], Any]) -> Any:
@@ -220,18 +280,18 @@ def choice(option: str, text: str, known: Callable[[str], Any]) -> Any:
 
 def output_name(args: Any) -> str:
     if args.output == "-":
-        if sys.stdout.isatty():
+        if sys.stdout is not None and sys.stdout.isatty():
             raise UsageError("-o -: a model is not written to a terminal")
         if args.explain:
             raise UsageError("--explain and -o - both want stdout")
-    if args.output:
-        same = args.model != "-" and os.path.exists(args.output)
-        if same and os.path.realpath(args.output) == os.path.realpath(args.model):
-            raise UsageError("-o names the model itself")
+    if args.output is not None:
         return str(args.output)
     if args.model == "-":
         raise UsageError("a model from stdin needs -o")
-    return str(pathlib.PurePath(args.model).with_suffix(".qbm"))
+    path = pathlib.PurePath(args.model)
+    if not path.name:
+        raise fail(INPUT, f"'{args.model}' is not the name of a model")
+    return str(path.with_suffix(".qbm"))
 
 
 def record(args: Any) -> list[str]:
@@ -261,10 +321,11 @@ def read_meta(args: Any) -> dict[str, str]:
         if "labels" in meta:
             raise UsageError("--labels and --meta labels=")
         try:
-            text = pathlib.Path(args.labels).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise fail(INPUT, f"--labels {args.labels}: {reason}") from None
+            text = files.read_regular(args.labels, MAX_LABELS).decode()
+        except files.FileError as error:
+            raise fail(INPUT, f"--labels {error}") from None
+        except UnicodeDecodeError:
+            raise fail(INPUT, f"--labels {args.labels}: not UTF-8") from None
         meta["labels"] = "\n".join(text.splitlines())
     if args.name is not None:
         if "model.name" in meta:

@@ -2,8 +2,8 @@
 """qbm: shows, assembles, checks and changes .qbm files (section 16).
 
 Exit codes are those of qbcompile: 0 ok, 1 internal, 2 usage, 3 input, 8
-output, 9 verify failed (or diff found differences). An error is one sentence
-on stderr; nothing that a file holds can cause a traceback.
+output, 9 verify failed (or diff found differences), 130 interrupted. An error
+is one sentence on stderr; nothing that a file holds can cause a traceback.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import difflib
 import hashlib
 import os
 import re
-import stat
 import sys
-import tempfile
 from pathlib import Path
-from typing import Callable, Optional, Sequence, Union
+from typing import Callable, Iterable, NoReturn, Optional, Sequence
 
-from . import __version__, asm, container
+from . import __version__, asm, container, files, rules
 from . import isa_tables as isa
-from .program import FormatError
+from .files import OUTPUT, Name
+from .program import FormatError, binding_size
 from .records import MAGIC
 from .sections import KINDS, MAX_FILE, Found, read_sections
 
-OK, INTERNAL, USAGE, INPUT, OUTPUT, VERIFY = 0, 1, 2, 3, 8, 9
+OK, INTERNAL, USAGE, INPUT, VERIFY = 0, 1, 2, 3, 9
 MAX_TEXT = 256 << 20
+RESERVED = (b"SIGN", b"PACK")  # kinds that nothing reads or writes yet (3.1)
 
 Validator = Callable[[bytes], tuple[int, int, int, int]]
 
@@ -34,52 +34,25 @@ Validator = Callable[[bytes], tuple[int, int, int, int]]
 class Failure(Exception):
     """Ends the tool with this exit code and sentence."""
 
-    def __init__(self, code: int, path: Union[str, Path], sentence: str) -> None:
-        super().__init__(f"{show(path)}: error[{code}]: {sentence}")
+    def __init__(self, code: int, path: Name, sentence: object) -> None:
+        super().__init__(f"{path}: error[{code}]: {sentence}")
         self.code = code
-
-
-def show(path: Union[str, Path]) -> str:
-    """A path for messages: a text may name one that would move the cursor."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(path)
-    )
 
 
 def read_bytes(path: Path, most: int) -> bytes:
     """Content of a regular file of at most `most` bytes."""
     try:
-        with open(path, "rb", opener=_open_now) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Failure(INPUT, path, "this is not a regular file")
-            if status.st_size > most:
-                raise Failure(INPUT, path, f"more than {most} bytes")
-            return file.read(status.st_size)
-    except OSError as error:
-        raise Failure(INPUT, path, error.strerror or "cannot be read") from None
+        return files.read_regular(path, most)
+    except files.FileError as error:
+        raise Failure(INPUT, path, error.reason) from None
 
 
-def _open_now(path: str, flags: int) -> int:
-    # a FIFO without a writer must not block
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces a file by a temporary one that is renamed, or leaves it alone."""
-    temporary = ""
+def check_apart(inputs: Iterable[Name], outputs: Iterable[tuple[str, Name]]) -> None:
+    """No result may replace what is read, or another result."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".qbm-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise Failure(OUTPUT, path, error.strerror or "cannot be written") from None
+        files.check_apart([("a file that is read", name) for name in inputs], outputs)
+    except files.Clash as error:
+        raise Failure(USAGE, "qbm", error) from None
 
 
 def read_file(path: Path) -> tuple[bytes, container.File]:
@@ -97,7 +70,7 @@ def write_file(path: Path, file: container.File, source: Path) -> None:
         data = container.write(file)
     except ValueError as error:
         raise Failure(INPUT, source, str(error)) from None
-    write_bytes(path, data)
+    files.write_all([(path, data)])
 
 
 def find_notes(data: bytes, file: container.File) -> list[str]:
@@ -121,27 +94,34 @@ def find_notes(data: bytes, file: container.File) -> list[str]:
 def run_dump(options: argparse.Namespace) -> int:
     """dump FILE [-o TEXT]"""
     data, file = read_file(options.file)
-    named: Path = options.output or options.file
-    weights = named.with_suffix(".wght")
-    text = asm.dump(file, weights.name, find_notes(data, file))
     apart = len(file.weights) > asm.MAX_HEX
     if options.output is None:
-        sys.stdout.write(text)
+        weights = f"{options.file.stem}.wght"
+        files.put(asm.dump(file, weights, find_notes(data, file)))
         if apart:
-            sys.stderr.write(f"{weights.name}: not written, as there is no -o\n")
+            files.say(f"{weights}: not written, as there is no -o")
         return OK
-    if apart:
-        write_bytes(weights, file.weights)
-    write_bytes(options.output, text.encode())
+    output: Path = options.output
+    weights = f"{output.stem}.wght"
+    beside = [("the weights file of -o", output.parent / weights)] if apart else []
+    check_apart([options.file], [("-o", output), *beside])
+    text = asm.dump(file, weights, find_notes(data, file)).encode()
+    files.write_all([(output, text), *((name, file.weights) for _, name in beside)])
     return OK
 
 
 def run_asm(options: argparse.Namespace) -> int:
     """asm TEXT -o FILE"""
     path: Path = options.text
+    check_apart([path], [("-o", options.output)])
 
     def load(name: str) -> bytes:
-        return read_bytes(path.parent / name, MAX_FILE)
+        weights = path.parent / name
+        folder = os.path.realpath(path.parent)
+        if os.path.dirname(os.path.realpath(weights)) != folder:
+            raise Failure(INPUT, weights, "a link that leads out of the text's folder")
+        check_apart([weights], [("-o", options.output)])
+        return read_bytes(weights, MAX_FILE)
 
     try:
         text = read_bytes(path, MAX_TEXT).decode()
@@ -154,7 +134,7 @@ def run_asm(options: argparse.Namespace) -> int:
         raise Failure(INPUT, path, f"readers would refuse the file: {error}") from None
     except ValueError as error:
         raise Failure(INPUT, path, str(error)) from None
-    write_bytes(options.output, data)
+    files.write_all([(options.output, data)])
     return OK
 
 
@@ -214,6 +194,25 @@ def check_bundles(file: container.File, sections: Sequence[Found]) -> list[str]:
     ]
 
 
+def check_bindings(file: container.File) -> list[str]:
+    """Sizes and aliases of inputs and outputs, in programs and in IOTB."""
+    problems = []
+    for number, program in enumerate(file.programs):
+        for index, binding in enumerate(program.bindings):
+            if binding.kind not in (isa.INPUT, isa.OUTPUT):
+                continue
+            io, alias = file.ios[binding.io], isa.NONE32
+            if binding.alias < len(program.bindings):
+                alias = program.bindings[binding.alias].io
+            size = binding_size(program, index)
+            if (size, alias) != (rules.io_size(file, io), io.alias):
+                problems.append(
+                    f"PROG {number}: size or alias of binding {index} is not that of "
+                    f"IOTB entry {binding.io}"
+                )
+    return problems
+
+
 def run_verify(options: argparse.Namespace) -> int:
     """verify FILE"""
     path: Path = options.file
@@ -225,14 +224,15 @@ def run_verify(options: argparse.Namespace) -> int:
         head, sections = read_sections(data)
         problems = _check_hashes(head, sections) + _check_programs(sections, validate)
         if not problems:
-            problems = check_bundles(container.read(data), sections)
+            file = container.read(data)
+            problems = check_bundles(file, sections) + check_bindings(file)
     except FormatError as error:
         problems = [str(error)]
     for problem in problems:
-        sys.stderr.write(f"{show(path)}: error[{VERIFY}]: {problem}\n")
+        files.say(f"{path}: error[{VERIFY}]: {problem}")
     if problems:
         return VERIFY
-    print(f"{show(path)}: ok")
+    files.put(f"{files.escape(path)}: ok\n")
     return OK
 
 
@@ -259,39 +259,42 @@ def run_diff(options: argparse.Namespace) -> int:
         weights.append(file.weights)
     if contents[0] == contents[1]:
         return OK
-    names = (str(options.a), str(options.b))
-    for line in difflib.unified_diff(texts[0], texts[1], *names, lineterm=""):
-        print(line)
+    names = (files.escape(options.a), files.escape(options.b))
+    lines = list(difflib.unified_diff(texts[0], texts[1], *names, lineterm=""))
     if weights[0] != weights[1]:
         digests = [hashlib.sha256(part).hexdigest() for part in weights]
         for sign, part, digest in zip("-+", weights, digests):
-            print(f"{sign}weights: {len(part)} bytes, SHA-256 {digest}")
+            lines.append(f"{sign}weights: {len(part)} bytes, SHA-256 {digest}")
     if texts[0] == texts[1] and weights[0] == weights[1]:
-        print("the files say the same in different bytes")
+        lines.append("the files say the same in different bytes")
+    files.put("".join(f"{line}\n" for line in lines))
     return VERIFY
 
 
 def run_add_section(options: argparse.Namespace) -> int:
-    """add-section FILE KIND DATA"""
-    kind: str = options.kind
-    if not re.fullmatch("[ -~]{4}", kind) or kind.encode() in KINDS:
-        raise Failure(
-            USAGE, options.file, "KIND is four ASCII characters, no known kind"
-        )
+    """add-section FILE KIND DATA [-o FILE]"""
+    kind = options.kind.encode(errors="replace")
+    if not re.fullmatch(b"[ -~]{4}", kind) or kind in (*KINDS, *RESERVED):
+        sentence = "KIND is four ASCII characters, no known or reserved kind"
+        raise Failure(USAGE, "qbm", sentence)
+    check_apart([options.data], [("the result", options.output or options.file)])
     _, file = read_file(options.file)
     data = read_bytes(options.data, MAX_FILE)
     if not data:
         raise Failure(INPUT, options.data, "a section cannot be empty")
-    file.extra.append(
-        container.Section(kind.encode(), data, 1 if options.required else 0)
-    )
+    file.extra.append(container.Section(kind, data, 1 if options.required else 0))
     write_file(options.output or options.file, file, options.file)
     return OK
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Failure(USAGE, self.prog, f"{message}; see {self.prog} --help")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="qbm", description="Tool for .qbm files.")
+    parser = Parser(prog="qbm", description="Tool for .qbm files.")
     parser.add_argument("--version", action="version", version=f"qbm {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -335,24 +338,32 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs the tool; the exit code."""
-    options = make_parser().parse_args(arguments)
+def run_arguments(arguments: Optional[Sequence[str]]) -> int:
+    """The exit code for these arguments."""
     try:
+        options = make_parser().parse_args(arguments)
         code: int = options.run(options)
-        sys.stdout.flush()
         return code
     except Failure as failure:
-        sys.stderr.write(f"{failure}\n")
+        files.say(failure)
         return failure.code
-    except OSError as error:  # files are handled above: this is stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.stderr.write(f"stdout: error[{OUTPUT}]: {error.strerror}\n")
+    except SystemExit as stop:  # --help, --version
+        return int(stop.code or 0)
+    except files.FileError as error:  # of a result
+        if not error.broken_pipe:
+            files.say(Failure(OUTPUT, error.name, error.reason))
         return OUTPUT
+    except OSError:  # of stdout, while argparse writes to it
+        raise
     except Exception as error:
         text = f"error[{INTERNAL}]: {type(error).__name__}: {error}; please report this"
-        sys.stderr.write(f"qbm {options.command}: {text}\n")
+        files.say(f"qbm: {text}")
         return INTERNAL
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Runs the tool; the exit code."""
+    return files.run_tool(lambda: run_arguments(arguments))
 
 
 if __name__ == "__main__":

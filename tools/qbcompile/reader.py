@@ -115,8 +115,8 @@ class Reader:
         if head["variants_offset"] != 32 or head["default_variant"]:
             raise found.fail(16, "variants_offset or default_variant is wrong")
         end = 32 + head["variant_count"] * isa.VARIANT.size
-        if head["bundles_offset"] < end:
-            raise found.fail(20, "the bundles overlap the variants")
+        if head["bundles_offset"] < end or head["bundles_offset"] % 8:
+            raise found.fail(20, "the bundles overlap the variants, or are not aligned")
         count = head["variant_count"]
         variants, bundles = [], []
         for where, entry in self.table(found, isa.VARIANT, 32, count, 64):

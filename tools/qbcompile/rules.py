@@ -7,15 +7,14 @@ other numbers was computed by the reader already: a deviation is in `given`.
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, Iterator, Mapping, Sequence
+from math import inf, prod
+from typing import Iterator, Mapping, Sequence
 
 from . import isa_tables as isa
 from .program import FormatError, Given, Program, binding_size
+from .records import File, Io, Variant, largest_shape
 
-if TYPE_CHECKING:
-    from .records import File, Io, Variant
-
+MAX_EXTENT = 1 << 24  # of an axis, a parameter and a count of tokens
 _MODES = {isa.SINGLE: 0, isa.MULTI: 0, isa.GLOBAL4: 3, isa.GLOBAL8: 4}
 _ROLES = {isa.INPUT: isa.ROLE_INPUT, isa.OUTPUT: isa.ROLE_OUTPUT}
 
@@ -211,8 +210,8 @@ def _check_view(file: File, program: Program, number: int, io: Io, what: str) ->
     shape = list(io.shape)
     masks = [0] * len(shape)
     if io.dyn_axis != isa.NONE8:
-        known = io.dyn_param < len(program.params)
-        _need(known, "IOTB", f"{what}: no parameter {io.dyn_param}")
+        known = io.dyn_param < len(program.params) and io.dyn_axis < len(shape)
+        _need(known, "IOTB", f"{what}: no parameter {io.dyn_param}, or no such axis")
         param = program.params[io.dyn_param]
         fits = io.shape[io.dyn_axis] == -param.multiple
         _need(fits, "IOTB", f"{what}: its multiple is not parameter {io.dyn_param}'s")
@@ -250,7 +249,8 @@ def _check_io(file: File, index: int) -> None:
     _need(io.role < len(isa.ROLE_NAMES), "IOTB", f"{what}: role {io.role}")
     for dtype in (io.device_dtype, io.host_dtype, io.source_dtype or 0):
         _need(dtype < len(isa.DTYPE_NAMES), "IOTB", f"{what}: data type {dtype}")
-    _need(1 <= len(io.shape) <= 6 and 0 not in io.shape, "IOTB", f"{what}: its shape")
+    fits = all(1 <= abs(extent) <= MAX_EXTENT for extent in io.shape)
+    _need(1 <= len(io.shape) <= 6 and fits, "IOTB", f"{what}: its shape")
     _need(io.flags <= 3, "IOTB", f"{what}: unknown flags")
     _need(
         io.layout == 0 or (io.layout == 1 and len(io.shape) == 3),
@@ -270,6 +270,7 @@ def _check_io(file: File, index: int) -> None:
         fits = io.role == isa.ROLE_OUTPUT and io.alias < len(file.ios)
         fits = fits and file.ios[io.alias].role == isa.ROLE_INPUT
         fits = fits and file.ios[io.alias].variant == io.variant
+        fits = fits and io_size(file, file.ios[io.alias]) == io_size(file, io)
         _need(fits, "IOTB", f"{what}: alias {io.alias} is not an input of its variant")
 
 
@@ -312,18 +313,31 @@ def _check_source(io: Io, what: str) -> None:
         _need(fits, "IOTB", f"{what}: it is no state, but has fields of one")
 
 
-def _state_table(file: File, index: int) -> list[tuple[str, int, int]]:
+def io_size(file: File, io: Io) -> int:
+    """Bytes of the device tensor at its largest."""
+    batch = file.variants[io.variant].batch if io.flags & 1 else 1
+    return batch * prod(largest_shape(file, io)) * isa.DTYPE_SIZES[io.device_dtype]
+
+
+def _states(file: File, index: int) -> list[Io]:
     states = file.variants[index].states
     assert states is not None
-    entries = file.ios[states[0] : states[0] + states[1]]
-    return [(io.name, io.state_offset, _state_size(io)) for io in entries]
+    return file.ios[states[0] : states[0] + states[1]]
 
 
-def _state_size(io: Io) -> int:
-    size = isa.DTYPE_SIZES[io.device_dtype]
-    for extent in io.shape:
-        size *= abs(extent)
-    return size
+def _state_table(file: File, index: int) -> list[tuple[str | int, ...]]:
+    """What no two variants may say differently (FM22)."""
+    return [
+        (
+            io.name,
+            io.state_offset,
+            io_size(file, io),
+            io.state_init,
+            io.init_offset,
+            io.cache,
+        )
+        for io in _states(file, index)
+    ]
 
 
 def _check_states(file: File) -> None:
@@ -337,27 +351,31 @@ def _check_states(file: File) -> None:
     for scale in file.scales:
         _need(_is_scale(scale), "IOTB", f"scale {scale} is outside 2^-60 to 2^16")
     end = 0
-    for name, offset, size in sorted(first, key=lambda entry: entry[1]):
-        _need(offset % 64 == 0, "IOTB", f"state {name!r} is not at a multiple of 64")
-        _need(offset >= end, "IOTB", f"state {name!r} overlaps another")
-        end = offset + size
-        _need(end <= file.state_size, "IOTB", f"state {name!r} is beyond state_size")
+    for io in sorted(_states(file, 0), key=lambda io: io.state_offset):
+        offset, what = io.state_offset, f"state {io.name!r}"
+        _need(offset % 64 == 0, "IOTB", f"{what} is not at a multiple of 64")
+        _need(offset >= end, "IOTB", f"{what} overlaps another")
+        end = offset + io_size(file, io)
+        _need(end <= file.state_size, "IOTB", f"{what} is beyond state_size")
     for io in (io for io in file.ios if io.role == isa.ROLE_STATE):
+        fits = io.dyn_axis == isa.NONE8
+        _need(fits, "IOTB", f"state {io.name!r}: a variable axis")
         fits = io.state_init == 1 or (io.state_init, io.init_offset) == (0, 0)
         _need(fits, "IOTB", f"state {io.name!r}: state_init and init_offset")
         if io.state_init:
-            inside = io.init_offset + _state_size(io) <= len(file.weights)
+            inside = io.init_offset + io_size(file, io) <= len(file.weights)
             _need(
                 inside and io.init_offset % 64 == 0,
                 "IOTB",
                 f"state {io.name!r}: its first value is not in WGHT",
             )
-        known = file.caches.layers if file.caches else []
-        _need(
-            io.cache == isa.NONE32 or io.cache < len(known),
-            "IOTB",
-            f"state {io.name!r}: no cache layer {io.cache}",
-        )
+        if io.cache != isa.NONE32:
+            known = file.caches.layers if file.caches else []
+            fits = io.cache < len(known) and known[io.cache].state < len(file.ios)
+            fits = fits and file.ios[known[io.cache].state].state_offset == (
+                io.state_offset
+            )
+            _need(fits, "IOTB", f"state {io.name!r}: no cache layer {io.cache} of it")
 
 
 def _check_caches(file: File) -> None:
@@ -371,25 +389,30 @@ def _check_caches(file: File) -> None:
     _need(caches.type <= 1, "CACH", f"type {caches.type} is unknown")
     _need(_unique([x.name for x in caches.layers]), "CACH", "two layers of one name")
     most = file.variants[0].max_cache
+    _need(1 <= most <= MAX_EXTENT, "CACH", f"max_cache {most}")
     for variant in file.variants:
         _need(variant.max_cache == most, "CACH", "the variants differ in max_cache")
     for i, layer in enumerate(caches.layers):
         what = f"layer {i} ({layer.name!r})"
         _need(layer.dtype < len(isa.DTYPE_NAMES), "CACH", f"{what}: data type")
+        fits = 1 <= layer.max_tokens <= MAX_EXTENT and layer.outer_count >= 1
+        _need(fits and layer.token_size >= 1, "CACH", f"{what}: its counts")
         _need(
-            layer.max_tokens >= 1 and layer.outer_count >= 1, "CACH", f"{what}: empty"
+            (layer.max_tokens == 1 or layer.token_stride >= layer.token_size)
+            and (layer.outer_count == 1 or layer.outer_stride >= layer.token_size),
+            "CACH",
+            f"{what}: a stride is less than token_size",
         )
         fits = layer.state < len(file.ios)
-        _need(
-            fits and file.ios[layer.state].role == isa.ROLE_STATE,
-            "CACH",
-            f"{what}: IOTB entry {layer.state} is not a state",
-        )
+        fits = fits and file.ios[layer.state].role == isa.ROLE_STATE
+        fits = fits and file.ios[layer.state].cache != isa.NONE32
+        text = f"{what}: IOTB entry {layer.state} is not a state with a cache"
+        _need(fits, "CACH", text)
         io = file.ios[layer.state]
         rows = (layer.max_tokens - 1) * layer.token_stride + layer.token_size
         size = (layer.outer_count - 1) * layer.outer_stride + rows
         inside = layer.offset >= io.state_offset
-        inside = inside and layer.offset + size <= io.state_offset + _state_size(io)
+        inside = inside and layer.offset + size <= io.state_offset + io_size(file, io)
         _need(inside, "CACH", f"{what}: not inside its state")
 
 

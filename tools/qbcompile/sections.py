@@ -15,22 +15,23 @@ from . import isa_tables as isa
 from .program import FormatError, Given, align_up
 from .records import MAGIC
 
-# In file order: kind, alignment, smallest and largest count.
-KINDS = {
-    b"STRS": (3, 1, 1),
-    b"META": (3, 1, 1),
-    b"VARI": (3, 1, 1),
-    b"IOTB": (3, 1, 1),
-    b"CACH": (3, 0, 1),
-    b"PROG": (12, 1, 64),
-    b"WGHT": (12, 0, 1),
-    b"DBGI": (3, 0, 64),
-}
 BIG_WEIGHTS = 16 << 20  # from here on WGHT is aligned to 64 KiB
 MAX_FILE = 64 << 30
 MAX_SECTION = 32 << 30
 MAX_STRING = 4096
 MAX_STRINGS = 16 << 20
+# In file order: kind, alignment, smallest and largest count, flags, most bytes
+# (those of STRS and META the reader counts).
+KINDS = {
+    b"STRS": (3, 1, 1, 1, MAX_SECTION),
+    b"META": (3, 1, 1, 1, MAX_SECTION),
+    b"VARI": (3, 1, 1, 1, 1 << 20),
+    b"IOTB": (3, 1, 1, 1, 1 << 30),
+    b"CACH": (3, 0, 1, 1, 1 << 20),
+    b"PROG": (12, 1, 64, 1, MAX_SECTION),
+    b"WGHT": (12, 0, 1, 1, MAX_SECTION),
+    b"DBGI": (3, 0, 64, 0, 1 << 30),
+}
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 
 
@@ -135,10 +136,12 @@ def _check_section(entry: Given, where: int) -> None:
             raise FormatError(
                 "table", where, f"section {name} is required, but unknown"
             )
-    elif entry["flags"] > 1:
-        raise FormatError("table", where + 4, "unknown flags")
+    elif entry["flags"] != known[3]:
+        raise FormatError("table", where + 4, f"flags {entry['flags']}")
     elif entry["instance"] and kind not in (b"PROG", b"DBGI"):
         raise FormatError("table", where + 8, "the instance is not 0")
+    elif entry["size"] > known[4]:
+        raise FormatError("table", where + 24, f"a size of {entry['size']} bytes")
     align = known[0] if known else 3
     if kind == b"WGHT" and entry["size"] >= BIG_WEIGHTS:
         align = 16
@@ -154,7 +157,7 @@ def _check_order(sections: list[Found]) -> None:
     for found in sections:
         rank = order.index(found.kind) if found.kind in order else len(order)
         ranks.append((rank, found.instance if rank < len(order) else 0))
-    for kind, (_, least, most) in KINDS.items():
+    for kind, (_, least, most, _, _) in KINDS.items():
         count = sum(found.kind == kind for found in sections)
         if not least <= count <= most:
             raise FormatError("table", 256, f"{count} sections {kind.decode()}")

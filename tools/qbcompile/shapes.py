@@ -313,6 +313,8 @@ def constant_of_shape(f: Facts) -> Outputs:
 
 def gather(f: Facts) -> Outputs:
     x, index = f.shape(0), f.shape(1)
+    if f.dtype(1) not in (isa.I32, isa.I64):
+        raise Refused(INPUT, "the indices are no integers of 32 or 64 bits")
     axis = f.axis(f.attr("axis", 0), len(x))
     return [(f.dtype(0), (*x[:axis], *index, *x[axis + 1 :]))]
 
@@ -335,6 +337,8 @@ def slices(f: Facts) -> tuple[slice, ...]:
         parts = [list(f.ints(n, None) or ()) for n in ("starts", "ends")]
         axes = f.ints("axes", None)
         steps = [1] * len(parts[0])
+    elif not (f.has(1) and f.has(2)):
+        raise Refused(INPUT, "starts or ends are missing")
     else:
         parts = [f.whole(i, n) for i, n in ((1, "starts"), (2, "ends"))]
         axes = tuple(f.whole(3, "axes")) if f.has(3) else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
 from . import isa_tables as isa
-from .layout import Field, Struct, float_bits, float_of_bits
+from .layout import Field, Struct, float_bits, float_of_bits, limits
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<key>[a-z][a-z0-9_]*)=)?
@@ -119,13 +119,19 @@ def parse_string(line: Line, text: str) -> str:
     return value
 
 
-def parse_integer(line: Line, text: str, words: Sequence[str] = ()) -> int:
-    """A decimal or 0x number, or one of the words."""
+def parse_integer(
+    line: Line, text: str, words: Sequence[str] = (), kind: str = "u32"
+) -> int:
+    """A decimal or 0x number of this type, or one of the words."""
     if text and text in words:
         return list(words).index(text)
     if not _INTEGER.fullmatch(text):
         raise line.fail(f"{quote(text)} is not a whole number{_or_word(words)}")
-    return int(text, 0) if text.startswith("0x") else int(text)
+    value = int(text, 0) if text.startswith("0x") else int(text)
+    low, high = limits(kind)
+    if not low <= value <= high:
+        raise line.fail(f"{text} does not fit {kind}")
+    return value
 
 
 def _or_word(words: Sequence[str]) -> str:
@@ -173,7 +179,7 @@ def parse_value(line: Line, layout: Struct, key: str, text: str) -> Any:
 def _parse_one(line: Line, spec: Field, text: str) -> float:
     if spec.type in ("f32", "f64"):
         return parse_float(line, text, int(spec.type[1:]))
-    return parse_integer(line, text, WORDS.get(spec.name, ()))
+    return parse_integer(line, text, WORDS.get(spec.name, ()), spec.type)
 
 
 def format_float(value: float, width: int) -> str:
