@@ -15,15 +15,18 @@
 
 #define TRY(call) \
 	do { \
-		if ((call) != QBRT_OK) { \
-			(void)fprintf(stderr, "digits: %s\n", \
-				      qbrt_error_detail()); \
-			return 1; \
-		} \
+		if ((call) != QBRT_OK) \
+			return fail(qbrt_error_detail()); \
 	} while (0)
 
 static const char *const kinds[] = { "none", "hardware", "software" };
 static const char *const classes[] = { "none", "locked", "hugepage", "driver" };
+
+static int fail(const char *sentence)
+{
+	(void)fprintf(stderr, "digits: %s\n", sentence);
+	return 1;
+}
 
 /* "name" in the folder of the model. */
 static FILE *open_beside(const char *model, const char *name)
@@ -60,6 +63,8 @@ static int find_largest(const float *values)
 static int run(const char *path)
 {
 	struct qbrt_model_counters counters = { .size = sizeof(counters) };
+	struct qbrt_io_info scores = { .size = sizeof(scores) };
+	struct qbrt_io_info image = { .size = sizeof(image) };
 	FILE *pixels = open_beside(path, "digits-16.u8");
 	FILE *text = open_beside(path, "digits-16.txt");
 	struct qbrt_pinned_memory *in, *out;
@@ -69,6 +74,14 @@ static int run(const char *path)
 	int num_right = 0;
 
 	TRY(qbrt_model_load(path, NULL, &model));
+	TRY(qbrt_model_query_input(model, 0, 0, &image));
+	TRY(qbrt_model_query_output(model, 0, 0, &scores));
+	if (qbrt_model_get_num_inputs(model) != 1 || image.max_nbytes != 64 ||
+	    image.pinned_dtype != QBRT_DTYPE_UINT8 ||
+	    qbrt_model_get_num_outputs(model) != 1 ||
+	    scores.pinned_dtype != QBRT_DTYPE_FLOAT32 ||
+	    scores.max_nbytes != NUM_DIGITS * sizeof(float))
+		return fail("not a model of 64 bytes in and 10 scores out");
 	TRY(qbrt_accelerator_open(NULL, -1, &acc));
 	TRY(qbrt_accelerator_query_info(acc, &info));
 	TRY(qbrt_model_launch(model, acc));
@@ -84,11 +97,8 @@ static int run(const char *path)
 
 		/* from the file into the NPU's memory */
 		if (label < 0 || !pixels ||
-		    !fread(qbrt_pinned_memory_get_data(in),
-			   qbrt_pinned_memory_get_nbytes(in), 1, pixels)) {
-			(void)fprintf(stderr, "digits: no image %d\n", i);
-			return 1;
-		}
+		    !fread(qbrt_pinned_memory_get_data(in), 64, 1, pixels))
+			return fail("an image or its label is missing");
 		TRY(qbrt_model_infer_pinned_memory(model, NULL, &in, 1, &out,
 						   1));
 		answer = find_largest(qbrt_pinned_memory_get_data(out));
@@ -114,5 +124,7 @@ int main(int argc, char **argv)
 
 	(void)snprintf(path, sizeof(path), "%s/digits.qbm",
 		       qbrt_get_data_dir());
-	return run(argc > 1 ? argv[1] : path);
+	if (run(argc > 1 ? argv[1] : path))
+		return 1;
+	return ferror(stdout) || fclose(stdout) ? fail("stdout is full") : 0;
 }

@@ -8,7 +8,8 @@ python3-sklearn 1.2.1 carries them (take it out of the package, no need to
 install it):
 
     apt-get download python3-sklearn
-    dpkg-deb --fsys-tarfile python3-sklearn_*.deb | tar -xf - --wildcards '*digits.csv.gz'
+    dpkg-deb --fsys-tarfile python3-sklearn_*.deb |
+        tar -xf - --wildcards '*digits.csv.gz'
     PYTHONPATH=tools python3 examples/train_digits.py usr/lib/.../digits.csv.gz
 
 Every fifth image (number mod 5 = 4, from 0) is held out. A second run reaches

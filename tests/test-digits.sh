@@ -33,6 +33,9 @@ check 5 "no byte was copied" $?
 status=$?
 test $status -eq 1 && grep -q nonexistent "$top_builddir/tests/digits.err"
 check 6 "a missing model ends with status 1 and a sentence that names it" $?
+"$top_builddir/examples/digits" "$top_srcdir/tests/data/golden/copy64.qbm" >/dev/null 2>&1
+test $? -eq 1
+check 7 "a model that is no digits model ends with status 1" $?
 rm -f "$top_builddir/tests/digits.err"
-echo "1..6"
+echo "1..7"
 exit $failed
