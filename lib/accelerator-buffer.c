@@ -182,14 +182,16 @@ static int create_buffer(struct qbrt_device *device, uint32_t region,
 static unsigned long long get_locked_nbytes(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");
+	static const char key[] = "VmLck:";
 	unsigned long long num_kib = 0;
 	char line[256];
 
 	if (!file)
 		return 0;
-	while (fgets(line, sizeof(line), file) &&
-	       sscanf(line, "VmLck: %llu", &num_kib) != 1)
-		;
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, key, sizeof(key) - 1))
+			num_kib = strtoull(line + sizeof(key) - 1, NULL, 10);
+	}
 	(void)fclose(file);
 	return num_kib << 10;
 }

@@ -179,6 +179,12 @@ static enum qbrt_status fail_not_found(const struct qbrt_discovery *discovery,
 				 "visible: %s",
 				 hidden->name, hidden->number,
 				 discovery->env.visible_variable, text);
+	if (silent && silent->err == -ENOENT &&
+	    discovery->env.kmd.soft_backend == QBRT_KMD_BACKEND_ONEDNN)
+		return qbrt_fail(QBRT_ACC_DEVICE_NOT_FOUND,
+				 "QBRUNTIME_SOFT_BACKEND is onednn, but its "
+				 "plugin is not in \"%.256s\": use auto or ref",
+				 discovery->env.kmd.plugin_dir);
 	if (silent)
 		return qbrt_fail_errno(QBRT_AT_OPEN, silent->err,
 				       "device node %s does not open: %s",

@@ -406,9 +406,23 @@ START_TEST(each_failing_allocation_of_open_gives_a_status)
 }
 END_TEST
 
+/* BE02 */
+START_TEST(a_backend_without_its_plugin_is_named)
+{
+	struct qbrt_accelerator *acc = NULL;
+
+	ck_assert_int_eq(setenv("QBRUNTIME_SOFT_BACKEND", "onednn", 1), 0);
+	ck_assert_status(qbrt_accelerator_open(NULL, -1, &acc),
+			 QBRT_ACC_DEVICE_NOT_FOUND);
+	ck_assert_detail("QBRUNTIME_SOFT_BACKEND is onednn");
+	ck_assert_ptr_null(acc);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
+		QBRT_TEST(a_backend_without_its_plugin_is_named),
 		QBRT_TEST(null_and_minus_one_open_the_default_device),
 		QBRT_TEST(names_and_aliases_open_without_case),
 		QBRT_TEST(minus_one_is_the_lowest_visible_and_hidden_is_hidden),

@@ -31,8 +31,8 @@ static struct qbnpu_soft_job *alloc_record(struct qbnpu_soft_queue *queue,
 	char *room;
 
 	job = malloc(sizeof(*job) + max_waits * sizeof(*job->waits) +
-		     max_buffers *
-			     (sizeof(*job->ranges) + sizeof(*job->buffers)));
+		     max_buffers * (sizeof(struct qbnpu_range) +
+				    sizeof(struct qbnpu_soft_buffer *)));
 	if (!job)
 		return NULL;
 	room = (char *)(job + 1);
