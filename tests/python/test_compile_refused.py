@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[int, list[str], bytes, list[str]]] = {
         one("LeakyRelu", alpha=float("inf")),
         [],
     ),
-    "symbol": (5, ["'x'", "'n_y'", "'N'", "--shape x=...", "--dim N=N"], SYMBOLS, []),
+    "symbol": (5, ["'x'", "'n_y'", "'N'", "--shape x=...", "--dim N=1"], SYMBOLS, []),
     "shapes": (
         5,
         ["[2, 3]", "[2]"],
