@@ -179,9 +179,9 @@ static enum qbrt_status fail_not_found(const struct qbrt_discovery *discovery,
 				 "visible: %s",
 				 hidden->name, hidden->number,
 				 discovery->env.visible_variable, text);
-	if (silent && silent->err == -ENOENT &&
+	if (silent && silent->err == -EINVAL &&
 	    discovery->env.kmd.soft_backend == QBRT_KMD_BACKEND_ONEDNN)
-		return qbrt_fail(QBRT_ACC_DEVICE_NOT_FOUND,
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "QBRUNTIME_SOFT_BACKEND is onednn, but its "
 				 "plugin is not in \"%.256s\": use auto or ref",
 				 discovery->env.kmd.plugin_dir);
