@@ -12,6 +12,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,6 +40,9 @@ struct caller {
 	struct kmd_job job;
 	int num_bad;
 };
+
+/* Callers that have seen the job that they are to wait for. */
+static atomic_int num_ready;
 
 /* Returns when the first core has the job that the others are to wait for. */
 static void wait_busy(void)
@@ -80,6 +84,7 @@ static void *call_often(void *arg)
 	struct caller *caller = arg;
 
 	wait_busy();
+	atomic_fetch_add(&num_ready, 1);
 	for (int i = 0; i < NUM_CALLS; i++) {
 		if (kmd_call(DRM_IOCTL_QBNPU_SUBMIT, &caller->job.submit) ||
 		    caller->job.wait.state != DRM_QBNPU_JOB_COMPLETE ||
@@ -118,7 +123,9 @@ START_TEST(callers_share_a_core_without_threads)
 	(void)pthread_barrier_wait(&start);
 	if (is_forbidden)
 		wait_for_a_waiting_run();
-	wait_busy();
+	/* whoever looks after the cancel would look for ever */
+	while (atomic_load(&num_ready) < NUM_CALLERS - 1)
+		(void)sched_yield();
 	kmd_cancel(queues[0], 1);
 	for (int i = 0; i < NUM_CALLERS; i++) {
 		ck_assert_int_eq(pthread_join(callers[i].thread, NULL), 0);
