@@ -362,5 +362,6 @@ int main(void)
 	num += add_infer_job_tests(all + num);
 	num += add_infer_thread_tests(all + num);
 	num += add_infer_fork_tests(all + num);
+	num += add_infer_copy_tests(all + num);
 	return qbrt_test_run("infer", all, num);
 }

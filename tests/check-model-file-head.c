@@ -32,7 +32,7 @@ START_TEST(what_is_newer_is_told_apart)
 }
 END_TEST
 
-/* LD04 FM05 */
+/* LD04 */
 START_TEST(header_fields_are_checked)
 {
 	static const struct edit edits[] = {

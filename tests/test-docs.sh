@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every exported function has a full comment in qbrt.h (SH3) and a place in a
+# U57: every exported function has a full comment in qbrt.h (SH3) and a place in a
 # manual page; every TODO names its trigger and is listed. Usage:
 # test-docs.sh [ROOT]; TAP on stdout.
 set -u

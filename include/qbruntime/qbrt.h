@@ -323,11 +323,10 @@ struct qbrt_model_counters {
 	size_t size;
 	/* jobs; completed: with success, and every job ends in one of three */
 	uint64_t submitted, completed, failed, cancelled;
-	uint64_t input_nbytes;  /* of submitted jobs */
-	uint64_t output_nbytes; /* of completed jobs */
-	uint64_t copied_nbytes; /* by the host: 0 on pinned memory */
-	int64_t queue_time;     /* ns between submit and start */
-	int64_t device_time;    /* ns on cores, summed over the cores used */
+	/* of submitted jobs, of completed ones, by the host (pinned: 0) */
+	uint64_t input_nbytes, output_nbytes, copied_nbytes;
+	/* ns between submit and start; on cores, summed over those used */
+	int64_t queue_time, device_time;
 };
 
 /*

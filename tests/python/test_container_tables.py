@@ -108,7 +108,7 @@ def test_state_and_its_cache_layer_name_each_other() -> None:
     assert "a state with a cache" in refused(rewritten(change, with_caches())).sentence
 
 
-# FM05
+# LD04
 @pytest.mark.parametrize("kind", sorted(sections.KINDS))
 def test_flags_of_a_known_section_are_as_the_table_says(kind: bytes) -> None:
     data = bytearray(
