@@ -237,10 +237,20 @@ static uint32_t count_runs(const struct qbnpu_soft_memory *memory)
 	return num_runs;
 }
 
+void qbnpu_soft_memory_look_up_runs(struct qbnpu_soft_memory *memory)
+{
+	volatile const uint8_t *page = memory->base;
+
+	for (uint64_t at = 0; at < memory->size; at += QBNPU_SOFT_HUGE_SIZE)
+		(void)page[at];
+	memory->segments = count_runs(memory);
+	if (memory->size == QBNPU_SOFT_HUGE_SIZE)
+		memory->segments = 1;
+}
+
 int qbnpu_soft_memory_alloc_huge(uint64_t size, uint64_t alignment,
 				 struct qbnpu_soft_memory *memory)
 {
-	volatile const uint8_t *page;
 	int err;
 
 	size = qbrt_round_up(size, QBNPU_SOFT_HUGE_SIZE);
@@ -249,12 +259,7 @@ int qbnpu_soft_memory_alloc_huge(uint64_t size, uint64_t alignment,
 	err = map_file(MFD_HUGETLB | MFD_HUGE_2MB, size, alignment, memory);
 	if (err)
 		return err;
-	page = memory->base;
-	for (uint64_t at = 0; at < size; at += QBNPU_SOFT_HUGE_SIZE)
-		(void)page[at];
-	memory->segments = count_runs(memory);
-	if (size == QBNPU_SOFT_HUGE_SIZE)
-		memory->segments = 1;
+	qbnpu_soft_memory_look_up_runs(memory);
 	memory->contiguity = memory->segments == 1
 				     ? DRM_QBNPU_CONTIGUITY_HUGEPAGE
 				     : DRM_QBNPU_CONTIGUITY_LOCKED;

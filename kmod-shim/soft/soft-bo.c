@@ -80,8 +80,12 @@ void qbnpu_soft_buffer_unref(struct qbnpu_soft_buffer *buffer)
 {
 	if (atomic_fetch_sub(&buffer->references, 1) != 1)
 		return;
+	qbnpu_soft_buffer_unshare(buffer);
 	qbnpu_soft_memory_free(&buffer->memory);
-	give_account(buffer->device, buffer->region, buffer->memory.size);
+	/* what an import takes is its exporter's */
+	if (!(buffer->flags & DRM_QBNPU_BO_IMPORTED))
+		give_account(buffer->device, buffer->region,
+			     buffer->memory.size);
 	qbnpu_soft_device_unref(buffer->device);
 	free(buffer);
 }
@@ -91,6 +95,17 @@ static uint32_t get_align_log2(const void *base)
 	uint32_t log2 = (uint32_t)__builtin_ctzll((uintptr_t)base);
 
 	return log2 < MAX_ALIGN_LOG2 ? log2 : MAX_ALIGN_LOG2;
+}
+
+void qbnpu_soft_buffer_begin(struct qbnpu_soft_buffer *buffer,
+			     struct qbnpu_soft_device *device)
+{
+	atomic_init(&buffer->references, 1);
+	buffer->device = device;
+	atomic_fetch_add(&device->references, 1);
+	buffer->id = atomic_fetch_add(&device->last_buffer_id, 1) + 1;
+	buffer->align_log2 = get_align_log2(buffer->memory.base);
+	buffer->share.dmabuf_fd = -1;
 }
 
 static uint64_t get_alignment(const struct drm_qbnpu_bo_create *create)
@@ -187,13 +202,9 @@ static int alloc_buffer(struct qbnpu_soft_file *file,
 		free(buffer);
 		return err;
 	}
-	atomic_init(&buffer->references, 1);
-	buffer->device = file->device;
-	atomic_fetch_add(&file->device->references, 1);
-	buffer->id = atomic_fetch_add(&file->device->last_buffer_id, 1) + 1;
+	qbnpu_soft_buffer_begin(buffer, file->device);
 	buffer->flags = create->flags;
 	buffer->region = create->region;
-	buffer->align_log2 = get_align_log2(buffer->memory.base);
 	*result = buffer;
 	return 0;
 }
@@ -210,11 +221,25 @@ static bool is_create_valid(const struct drm_qbnpu_bo_create *create)
 	return create->size && create->size <= QBNPU_SOFT_MAX_BO_SIZE;
 }
 
+int qbnpu_soft_bo_add(struct qbnpu_soft_file *file, struct qbnpu_soft_bo *bo)
+{
+	uint32_t handle;
+	int err = qbnpu_soft_table_add(&file->buffers, QBNPU_SOFT_MAX_BUFFERS,
+				       bo, &handle);
+
+	/* more buffers than the file may have is a limit, not a full queue */
+	if (err)
+		return -ENOMEM;
+	bo->handle = handle;
+	file->used[bo->buffer->region] += bo->buffer->memory.size;
+	file->num_buffers[bo->buffer->region]++;
+	return 0;
+}
+
 int qbnpu_soft_ioctl_bo_create(struct qbnpu_soft_file *file, void *arg)
 {
 	struct drm_qbnpu_bo_create *create = arg;
 	struct qbnpu_soft_bo *bo;
-	uint32_t handle;
 	int err;
 
 	if (!is_create_valid(create))
@@ -226,15 +251,11 @@ int qbnpu_soft_ioctl_bo_create(struct qbnpu_soft_file *file, void *arg)
 	if (err)
 		goto err_free;
 	(void)pthread_mutex_lock(&file->lock);
-	err = qbnpu_soft_table_add(&file->buffers, QBNPU_SOFT_MAX_BUFFERS, bo,
-				   &handle);
+	err = qbnpu_soft_bo_add(file, bo);
 	if (!err) {
-		bo->handle = handle;
-		file->used[create->region] += bo->buffer->memory.size;
-		file->num_buffers[create->region]++;
 		create->size = bo->buffer->memory.size;
 		create->contiguity = bo->buffer->memory.contiguity;
-		create->handle = handle;
+		create->handle = bo->handle;
 		create->map_offset = get_map_offset(bo);
 		create->limit = 0;
 	}
@@ -242,8 +263,6 @@ int qbnpu_soft_ioctl_bo_create(struct qbnpu_soft_file *file, void *arg)
 	if (!err)
 		return 0;
 	qbnpu_soft_buffer_unref(bo->buffer);
-	/* more buffers than the file may have is a limit, not a full queue */
-	err = -ENOMEM;
 err_free:
 	free(bo);
 	return err;
@@ -299,6 +318,8 @@ int qbnpu_soft_ioctl_bo_info(struct qbnpu_soft_file *file, void *arg)
 		info->flags = buffer->flags;
 		if (atomic_load(&buffer->num_programs))
 			info->flags |= DRM_QBNPU_BO_WEIGHTS;
+		if (atomic_load(&buffer->share.is_exported))
+			info->flags |= DRM_QBNPU_BO_EXPORTED;
 		info->region = buffer->region;
 		info->contiguity = buffer->memory.contiguity;
 		info->size = buffer->memory.size;
@@ -353,7 +374,8 @@ int qbnpu_soft_ioctl_bo_sync(struct qbnpu_soft_file *file, void *arg)
 
 /* K015; file lock. A reference to the buffer with this offset. */
 static int find_mappable(struct qbnpu_soft_file *file, uint64_t offset,
-			 size_t length, struct qbnpu_soft_buffer **buffer)
+			 size_t length, int prot,
+			 struct qbnpu_soft_buffer **buffer)
 {
 	uint64_t id = offset >> ID_SHIFT;
 	const struct qbnpu_soft_bo *bo;
@@ -367,6 +389,8 @@ static int find_mappable(struct qbnpu_soft_file *file, uint64_t offset,
 	if (bo && get_map_offset(bo) == offset) {
 		if (length > bo->buffer->memory.size)
 			return -EINVAL;
+		if (prot & PROT_WRITE && bo->is_read_only)
+			return -EACCES;
 		*buffer = bo->buffer;
 		atomic_fetch_add(&bo->buffer->references, 1);
 		return 0;
@@ -382,7 +406,7 @@ static int find_mappable(struct qbnpu_soft_file *file, uint64_t offset,
 
 /*
  * Who may write gets the mapping that the device uses, so the device address
- * is the caller's. A read-only one is made anew.
+ * is the caller's. A read-only one is made anew, unless the device's is one.
  */
 int qbnpu_soft_bo_mmap(struct qbnpu_soft_file *file, uint64_t offset,
 		       size_t length, int prot, void **address)
@@ -392,12 +416,12 @@ int qbnpu_soft_bo_mmap(struct qbnpu_soft_file *file, uint64_t offset,
 	int err;
 
 	(void)pthread_mutex_lock(&file->lock);
-	err = find_mappable(file, offset, length, &buffer);
+	err = find_mappable(file, offset, length, prot, &buffer);
 	(void)pthread_mutex_unlock(&file->lock);
 	if (err)
 		return err;
 	mapped = buffer->memory.base;
-	if (prot == PROT_READ)
+	if (prot == PROT_READ && !atomic_load(&buffer->is_read_only))
 		mapped = mmap(NULL, length, prot, MAP_SHARED, buffer->memory.fd,
 			      0);
 	err = mapped == MAP_FAILED

@@ -33,9 +33,11 @@ static void fill_device(const struct qbnpu_soft_file *file,
 	*device = (struct drm_qbnpu_query_device){
 		.uapi_major = DRM_QBNPU_MAJOR,
 		.uapi_minor = DRM_QBNPU_MINOR,
-		.features = DRM_QBNPU_FEATURE_PROGRESS |
+		.features = DRM_QBNPU_FEATURE_SYNCOBJ_TIMELINE |
+			    DRM_QBNPU_FEATURE_PROGRESS |
 			    DRM_QBNPU_FEATURE_DEVICE_TIME |
-			    DRM_QBNPU_FEATURE_COPY,
+			    DRM_QBNPU_FEATURE_SYNCOBJ_EVENTFD |
+			    DRM_QBNPU_FEATURE_MEMFD | DRM_QBNPU_FEATURE_COPY,
 		.isa_features = facts->caps.isa_features,
 		.isa_major = QBNPU_ISA_MAJOR,
 		.isa_minor = (__u16)facts->caps.isa_minor,
@@ -67,6 +69,9 @@ static void fill_device(const struct qbnpu_soft_file *file,
 	if (file->device->has_huge_pages)
 		device->features |= DRM_QBNPU_FEATURE_CONTIGUOUS_LOCAL |
 				    DRM_QBNPU_FEATURE_CONTIGUOUS_SYSTEM;
+	if (file->device->has_udmabuf)
+		device->features |= DRM_QBNPU_FEATURE_DMABUF_EXPORT |
+				    DRM_QBNPU_FEATURE_DMABUF_IMPORT;
 	memcpy(device->name, facts->name, sizeof(device->name));
 }
 

@@ -111,6 +111,18 @@ static void count(atomic_uint_fast64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+/* Kept out of the way: usually nobody waits for a point to be submitted. */
+__attribute__((noinline, cold)) static void
+tell_submitted(struct qbnpu_soft_timeline *timeline)
+{
+	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_queue *todo = NULL;
+
+	/* a point that is only submitted starts no job */
+	qbnpu_soft_timeline_tell(timeline, 0, &todo, &wakes);
+	qbnpu_soft_wakes_flush(&wakes);
+}
+
 void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 {
 	struct qbnpu_soft_queue *queue = job->queue;
@@ -122,7 +134,11 @@ void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 	kept->user_data = user_data;
 	atomic_store(&kept->state, job->num_pending ? DRM_QBNPU_JOB_WAITS
 						    : DRM_QBNPU_JOB_QUEUED);
-	queue->timeline->submitted = job->number;
+	/* not below a point that a request added (K078) */
+	if (queue->timeline->submitted < job->number)
+		queue->timeline->submitted = job->number;
+	if (queue->timeline->watches)
+		tell_submitted(queue->timeline);
 	*queue->tail = job;
 	queue->tail = &job->next;
 	queue->references++;
@@ -271,9 +287,8 @@ static void note_ready(struct qbnpu_soft_job *job,
 		list_queue(queue, todo);
 }
 
-/* Jobs that waited for a point of this timeline up to the one just reached. */
-static void end_waits(struct qbnpu_soft_timeline *timeline, int32_t status,
-		      struct qbnpu_soft_queue **todo)
+void qbnpu_soft_queue_end_waits(struct qbnpu_soft_timeline *timeline,
+				int32_t status, struct qbnpu_soft_queue **todo)
 {
 	struct qbnpu_soft_wait *wait = timeline->waits;
 
@@ -294,7 +309,8 @@ static void end_waits(struct qbnpu_soft_timeline *timeline, int32_t status,
 }
 
 /* Takes the first job, which is complete, off the list and signals its point. */
-static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo)
+static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo,
+		struct qbnpu_soft_wakes *wakes)
 {
 	struct drm_qbnpu_progress *progress = get_progress(queue);
 	struct qbnpu_soft_file *file = queue->file;
@@ -316,8 +332,12 @@ static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo)
 		__atomic_store_n(&progress->completed_ns, kept->end_ns,
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&progress->completed, job->number, __ATOMIC_RELEASE);
-	queue->timeline->completed = job->number;
-	end_waits(queue->timeline, kept->status, todo);
+	if (queue->timeline->completed < job->number)
+		queue->timeline->completed = job->number;
+	qbnpu_soft_queue_end_waits(queue->timeline, kept->status, todo);
+	if (queue->timeline->watches)
+		qbnpu_soft_timeline_tell(queue->timeline, kept->status, todo,
+					 wakes);
 
 	queue->head = job->next;
 	if (!queue->head)
@@ -362,8 +382,15 @@ void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
 	struct qbnpu_soft_queue *todo = NULL;
 
 	list_queue(queue, &todo);
+	qbnpu_soft_queue_advance_all(todo, wakes);
+}
+
+void qbnpu_soft_queue_advance_all(struct qbnpu_soft_queue *todo,
+				  struct qbnpu_soft_wakes *wakes)
+{
 	while (todo) {
-		queue = todo;
+		struct qbnpu_soft_queue *queue = todo;
+
 		todo = queue->next_listed;
 		queue->is_listed = false;
 		queue->references++;
@@ -371,7 +398,7 @@ void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
 			start(queue->head, wakes);
 			if (!queue->head->is_complete)
 				break;
-			pop(queue, &todo);
+			pop(queue, &todo, wakes);
 		}
 		qbnpu_soft_queue_unref(queue);
 	}

@@ -211,6 +211,7 @@ static int open_device(const struct qbrt_kmd_options *options, int node,
 	device->facts = qbnpu_npu_get_facts(device->npu);
 	qbnpu_soft_query_huge_pages(&num_huge, &num_free);
 	device->has_huge_pages = num_huge > 0;
+	device->has_udmabuf = !access(QBNPU_SOFT_UDMABUF, R_OK | W_OK);
 	device->system_limit = qbnpu_soft_get_system_limit();
 	qbnpu_soft_event_add(device, 0, &attach);
 	*result = device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * COPY: a job of its own kind with SUBMIT's steps 1 to 3 and 10 to 14; in the
- * place of 4 to 9 stand K066 and qbnpu_check_copy (K100, K101). It never
+ * place of 4 to 9 stand K134, K066 and qbnpu_check_copy (K100, K101). It never
  * blocks, so it never runs inline.
  */
 #include "soft/soft-submit.h"
@@ -75,6 +75,9 @@ static int check_shape(struct qbnpu_soft_entry *entry, struct copy *copy)
 	struct qbnpu_report report = { 0 };
 	int err;
 
+	if (entry->buffers[DESTINATION]->is_read_only)
+		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_DESTINATION,
+					     0, 0, -EACCES);
 	if (atomic_load(&dst->num_programs))
 		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_DESTINATION,
 					     0, 0, -EBUSY);

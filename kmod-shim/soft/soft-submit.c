@@ -138,7 +138,7 @@ check_bindings(struct qbnpu_soft_entry *entry,
 		bound[i] = (struct qbnpu_bound){
 			.index = given->index,
 			.access = given->access,
-			.rights = QBNPU_RIGHT_READ | QBNPU_RIGHT_WRITE,
+			.rights = QBNPU_RIGHT_READ,
 			.align_log2 = buffer->align_log2,
 			.buffer_id = buffer->id,
 			.buffer_size = buffer->memory.size,
@@ -146,6 +146,8 @@ check_bindings(struct qbnpu_soft_entry *entry,
 			.length = given->length,
 			.item_stride = given->item_stride,
 		};
+		if (!entry->buffers[i]->is_read_only)
+			bound[i].rights |= QBNPU_RIGHT_WRITE;
 		if (atomic_load(&buffer->num_programs))
 			bound[i].rights |= QBNPU_RIGHT_WEIGHTS;
 	}

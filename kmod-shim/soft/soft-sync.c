@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -32,12 +33,33 @@ void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word)
 	wakes->words[wakes->num_words++] = word;
 }
 
+/*
+ * Never waits for room in the counter: where there is none, the eventfd is
+ * readable already, which is all that one more would say.
+ */
+static void signal_eventfd(struct qbnpu_soft_eventfd *eventfd)
+{
+	struct pollfd room = { .fd = eventfd->fd, .events = POLLOUT };
+	const uint64_t one = 1;
+
+	if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT)
+		(void)!write(eventfd->fd, &one, sizeof(one));
+	(void)close(eventfd->fd);
+	free(eventfd);
+}
+
 /* A word may be gone by now: waking at its address then does nothing. */
 void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
 {
 	for (uint32_t i = 0; i < wakes->num_words; i++)
 		wake_all(wakes->words[i]);
 	wakes->num_words = 0;
+	while (wakes->eventfds) {
+		struct qbnpu_soft_eventfd *eventfd = wakes->eventfds;
+
+		wakes->eventfds = eventfd->next;
+		signal_eventfd(eventfd);
+	}
 }
 
 int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns)
@@ -70,10 +92,27 @@ struct qbnpu_soft_timeline *qbnpu_soft_timeline_alloc(void)
 	return timeline;
 }
 
+/* Everything but an eventfd that waits holds a reference. */
+static void drop_eventfds(struct qbnpu_soft_timeline *timeline)
+{
+	while (timeline->watches) {
+		struct qbnpu_soft_watch *watch = timeline->watches;
+		struct qbnpu_soft_eventfd *eventfd;
+
+		qbnpu_soft_watch_stop(watch);
+		eventfd = qbrt_container_of(watch, struct qbnpu_soft_eventfd,
+					    watch);
+		(void)close(eventfd->fd);
+		free(eventfd);
+	}
+}
+
 void qbnpu_soft_timeline_unref(struct qbnpu_soft_timeline *timeline)
 {
-	if (!--timeline->references)
-		free(timeline);
+	if (--timeline->references)
+		return;
+	drop_eventfds(timeline);
+	free(timeline);
 }
 
 /* A point that came already counts as good, whatever became of its job. */
@@ -104,19 +143,143 @@ void qbnpu_soft_wait_stop(struct qbnpu_soft_wait *wait)
 	wait->timeline = NULL;
 }
 
-int qbnpu_soft_ioctl_syncobj_destroy(struct qbnpu_soft_file *file, void *arg)
-{
-	const struct drm_syncobj_destroy *destroy = arg;
-	struct qbnpu_soft_timeline *timeline;
+/* ---- what waits besides jobs ---- */
 
-	if (destroy->pad)
-		return -EINVAL;
-	(void)pthread_mutex_lock(&file->lock);
-	timeline = qbnpu_soft_table_remove(&file->timelines, destroy->handle);
-	if (timeline)
-		qbnpu_soft_timeline_unref(timeline);
-	(void)pthread_mutex_unlock(&file->lock);
-	return timeline ? 0 : -EINVAL;
+void qbnpu_soft_watch_start(struct qbnpu_soft_watch *watch,
+			    struct qbnpu_soft_timeline *timeline)
+{
+	if (qbnpu_soft_timeline_has(timeline, watch->point,
+				    watch->is_available))
+		return;
+	watch->timeline = timeline;
+	watch->link = &timeline->watches;
+	watch->next = timeline->watches;
+	if (watch->next)
+		watch->next->link = &watch->next;
+	timeline->watches = watch;
+}
+
+void qbnpu_soft_watch_stop(struct qbnpu_soft_watch *watch)
+{
+	if (!watch->timeline)
+		return;
+	*watch->link = watch->next;
+	if (watch->next)
+		watch->next->link = watch->link;
+	watch->timeline = NULL;
+}
+
+static void come_all(struct qbnpu_soft_timeline *timeline, int32_t status,
+		     struct qbnpu_soft_moves *moves)
+{
+	struct qbnpu_soft_watch *watch = timeline->watches;
+
+	while (watch) {
+		struct qbnpu_soft_watch *next = watch->next;
+
+		if (qbnpu_soft_timeline_has(timeline, watch->point,
+					    watch->is_available)) {
+			qbnpu_soft_watch_stop(watch);
+			watch->come(watch, status, moves);
+		}
+		watch = next;
+	}
+}
+
+static void free_point(struct qbnpu_soft_point *point)
+{
+	if (point->source_timeline)
+		qbnpu_soft_timeline_unref(point->source_timeline);
+	qbnpu_soft_timeline_unref(point->timeline);
+	free(point);
+}
+
+/* One point after the other: a chain of any length takes no stack. */
+static void come_ready(struct qbnpu_soft_moves *moves)
+{
+	while (moves->ready) {
+		struct qbnpu_soft_point *point = moves->ready;
+		struct qbnpu_soft_timeline *timeline = point->timeline;
+
+		moves->ready = point->next;
+		if (timeline->completed < point->value)
+			timeline->completed = point->value;
+		qbnpu_soft_queue_end_waits(timeline, point->status,
+					   moves->todo);
+		come_all(timeline, point->status, moves);
+		free_point(point);
+	}
+}
+
+void qbnpu_soft_timeline_tell(struct qbnpu_soft_timeline *timeline,
+			      int32_t status, struct qbnpu_soft_queue **todo,
+			      struct qbnpu_soft_wakes *wakes)
+{
+	struct qbnpu_soft_moves moves = { .todo = todo, .wakes = wakes };
+
+	come_all(timeline, status, &moves);
+	come_ready(&moves);
+}
+
+static void note_one_less(struct qbnpu_soft_point *point,
+			  struct qbnpu_soft_moves *moves)
+{
+	if (--point->num_pending)
+		return;
+	point->next = moves->ready;
+	moves->ready = point;
+}
+
+/* What failed before it is no failure of its own. */
+static void come_before(struct qbnpu_soft_watch *watch, int32_t status,
+			struct qbnpu_soft_moves *moves)
+{
+	(void)status;
+	note_one_less(qbrt_container_of(watch, struct qbnpu_soft_point, before),
+		      moves);
+}
+
+static void come_source(struct qbnpu_soft_watch *watch, int32_t status,
+			struct qbnpu_soft_moves *moves)
+{
+	struct qbnpu_soft_point *point;
+
+	point = qbrt_container_of(watch, struct qbnpu_soft_point, source);
+	point->status = status;
+	note_one_less(point, moves);
+}
+
+void qbnpu_soft_timeline_add(struct qbnpu_soft_timeline *timeline,
+			     uint64_t value, struct qbnpu_soft_point *point,
+			     struct qbnpu_soft_timeline *source,
+			     uint64_t source_point,
+			     struct qbnpu_soft_wakes *wakes)
+{
+	struct qbnpu_soft_queue *todo = NULL;
+	struct qbnpu_soft_moves moves = { .todo = &todo, .wakes = wakes };
+
+	point->timeline = timeline;
+	timeline->references++;
+	point->value = value;
+	point->before.point = timeline->submitted;
+	point->before.come = come_before;
+	qbnpu_soft_watch_start(&point->before, timeline);
+	if (source) {
+		point->source_timeline = source;
+		source->references++;
+		point->source.point = source_point;
+		point->source.come = come_source;
+		qbnpu_soft_watch_start(&point->source, source);
+	}
+	if (timeline->submitted < value)
+		timeline->submitted = value;
+	point->num_pending = 1 + !!point->before.timeline +
+			     !!point->source.timeline;
+	note_one_less(point, &moves);
+	/* who waits for it to be submitted */
+	come_all(timeline, 0, &moves);
+	come_ready(&moves);
+	qbnpu_soft_queue_advance_all(todo, wakes);
 }
 
 /* ---- the helper thread ---- */
@@ -210,11 +373,25 @@ void qbnpu_soft_helper_note_deadline(struct qbnpu_soft_file *file,
 	(void)pthread_cond_signal(&file->helper_wake);
 }
 
+/* Threads that wait for a point that nobody may bring; file lock. */
+static void end_sleepers(struct qbnpu_soft_file *file)
+{
+	struct qbnpu_soft_sleeper *sleeper = file->sleepers;
+
+	for (; sleeper; sleeper = sleeper->next) {
+		atomic_fetch_add(&sleeper->word, 1);
+		wake_all(&sleeper->word);
+	}
+	while (file->sleepers)
+		(void)pthread_cond_wait(&file->is_idle, &file->lock);
+}
+
 bool qbnpu_soft_helper_stop(struct qbnpu_soft_file *file)
 {
 	bool has_helper, is_idle;
 
 	(void)pthread_mutex_lock(&file->lock);
+	end_sleepers(file);
 	/* no thread to leave them to: the device ends them at its next look */
 	while (!file->has_helper && file->num_jobs)
 		(void)pthread_cond_wait(&file->is_idle, &file->lock);

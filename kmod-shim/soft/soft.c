@@ -55,22 +55,18 @@ static const struct request generic_requests[] = {
 	{ DRM_IOCTL_GEM_CLOSE, qbnpu_soft_ioctl_gem_close },
 	{ DRM_IOCTL_GET_CAP, qbnpu_soft_ioctl_get_cap },
 	{ DRM_IOCTL_SYNCOBJ_DESTROY, qbnpu_soft_ioctl_syncobj_destroy },
-	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, refuse_absent },
-	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, refuse_absent },
-	{ DRM_IOCTL_SYNCOBJ_CREATE, refuse_absent },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, qbnpu_soft_ioctl_prime_handle_to_fd },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, qbnpu_soft_ioctl_prime_fd_to_handle },
+	{ DRM_IOCTL_SYNCOBJ_CREATE, qbnpu_soft_ioctl_syncobj_create },
 	{ DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, refuse_absent },
 	{ DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, refuse_absent },
-	{ DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, refuse_absent },
-	{ DRM_IOCTL_SYNCOBJ_QUERY, refuse_absent },
-	{ DRM_IOCTL_SYNCOBJ_TRANSFER, refuse_absent },
-	{ DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, refuse_absent },
-#ifdef DRM_IOCTL_SYNCOBJ_EVENTFD
-	{ DRM_IOCTL_SYNCOBJ_EVENTFD, refuse_absent },
-#else
-	/* struct drm_syncobj_eventfd of kernel 6.6: 24 bytes */
-	{ _IOC(_IOC_READ | _IOC_WRITE, DRM_IOCTL_BASE, 0xcf, 24),
-	  refuse_absent },
-#endif
+	{ DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT,
+	  qbnpu_soft_ioctl_syncobj_timeline_wait },
+	{ DRM_IOCTL_SYNCOBJ_QUERY, qbnpu_soft_ioctl_syncobj_query },
+	{ DRM_IOCTL_SYNCOBJ_TRANSFER, qbnpu_soft_ioctl_syncobj_transfer },
+	{ DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL,
+	  qbnpu_soft_ioctl_syncobj_timeline_signal },
+	{ DRM_IOCTL_SYNCOBJ_EVENTFD, qbnpu_soft_ioctl_syncobj_eventfd },
 };
 
 /* ---- faults that tests ask for (K316) ---- */
@@ -206,7 +202,6 @@ int qbnpu_soft_ioctl_version(struct qbnpu_soft_file *file, void *arg)
 	return 0;
 }
 
-/* The features that stand behind the first three are off, and so are they. */
 int qbnpu_soft_ioctl_get_cap(struct qbnpu_soft_file *file, void *arg)
 {
 	struct drm_get_cap *cap = arg;
@@ -214,10 +209,10 @@ int qbnpu_soft_ioctl_get_cap(struct qbnpu_soft_file *file, void *arg)
 	(void)file;
 	switch (cap->capability) {
 	case DRM_CAP_PRIME:
+		cap->value = DRM_PRIME_CAP_IMPORT | DRM_PRIME_CAP_EXPORT;
+		return 0;
 	case DRM_CAP_SYNCOBJ:
 	case DRM_CAP_SYNCOBJ_TIMELINE:
-		cap->value = 0;
-		return 0;
 	case DRM_CAP_TIMESTAMP_MONOTONIC:
 		cap->value = 1;
 		return 0;

@@ -35,8 +35,11 @@
 #define QBNPU_SOFT_MAX_JOBS 256u
 #define QBNPU_SOFT_MAX_SYNCS 64u
 #define QBNPU_SOFT_MAX_SYNCOBJS 65536u
+/* elements of a syncobj request's arrays (K126) */
+#define QBNPU_SOFT_MAX_POINTS 65536u
 #define QBNPU_SOFT_MAX_BO_SIZE (UINT64_C(1) << 34)
 #define QBNPU_SOFT_NUM_RESULTS 1024u
+#define QBNPU_SOFT_UDMABUF "/dev/udmabuf"
 #define QBNPU_SOFT_NUM_EVENTS 256u
 #define QBNPU_SOFT_NUM_REGIONS 2u
 #define QBNPU_SOFT_PROGRESS_SIZE 16384u
@@ -98,12 +101,14 @@ struct qbnpu_soft_device {
 	struct qbnpu_soft_device *next; /* registry lock */
 	const struct qbnpu_npu_facts *facts;
 	bool has_huge_pages;   /* CONTIGUOUS can be had (constant) */
+	bool has_udmabuf;      /* a memfd can be a dma-buf (constant) */
 	uint64_t system_limit; /* of SYSTEM (constant) */
 	atomic_uint_fast64_t last_buffer_id;
 	struct qbnpu_soft_fates fates;
 	pthread_mutex_t lock;
 	pthread_cond_t has_event;
 	struct qbnpu_npu *npu; /* for giving memory back: device lock */
+	struct qbnpu_soft_buffer *shared; /* device lock */
 	uint64_t last_event;   /* device lock, like the ring */
 	struct qbnpu_soft_event events[QBNPU_SOFT_NUM_EVENTS];
 };
@@ -128,7 +133,9 @@ struct qbnpu_soft_file {
 	struct qbnpu_soft_counters counters;
 	uint32_t num_jobs; /* in the lists of its queues */
 	bool is_closing;
-	pthread_cond_t is_idle; /* num_jobs became 0 while closing */
+	/* while closing, num_jobs became 0 or the last sleeper left */
+	pthread_cond_t is_idle;
+	struct qbnpu_soft_sleeper *sleepers;
 	/* the thread of soft-sync.c */
 	pthread_t helper;
 	bool has_helper;
@@ -150,7 +157,7 @@ void qbnpu_soft_device_unref(struct qbnpu_soft_device *device);
 /* The end of a closed file without jobs; the caller is its last user. */
 void qbnpu_soft_file_free(struct qbnpu_soft_file *file);
 
-/* ---- soft-bo.c, soft-bo-memory.c: buffers ---- */
+/* ---- soft-bo.c, soft-bo-memory.c, soft-bo-share.c: buffers ---- */
 
 /* Memory that a device reaches: whole pages, zeroed, locked. */
 struct qbnpu_soft_memory {
@@ -172,6 +179,8 @@ int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
 				   struct qbnpu_soft_memory *memory,
 				   uint64_t *limit);
 void qbnpu_soft_memory_free(struct qbnpu_soft_memory *memory);
+/* Of memory in 2 MiB pages: takes them, tells how contiguous they are. */
+void qbnpu_soft_memory_look_up_runs(struct qbnpu_soft_memory *memory);
 
 uint64_t qbnpu_soft_get_page_size(void);
 /* 2 MiB pages that the machine has, and how many of them are free. */
@@ -181,14 +190,29 @@ uint64_t qbnpu_soft_get_system_limit(void);
 /* What the process may lock in all (K140); 2^64 - 1: no limit. */
 uint64_t qbnpu_soft_get_lock_limit(void);
 
+/* The file that a descriptor stands for, in any process. */
+struct qbnpu_soft_identity {
+	uint64_t device, inode;
+};
+
+/* A buffer that has or had a descriptor; device lock, but for is_exported. */
+struct qbnpu_soft_share {
+	struct qbnpu_soft_buffer *next, **link; /* NULL: no descriptor yet */
+	struct qbnpu_soft_identity memory, dmabuf;
+	int dmabuf_fd; /* what writable exports are copies of; -1: the memfd */
+	atomic_bool is_exported;
+};
+
 struct qbnpu_soft_buffer {
 	atomic_uint references; /* handles, jobs, programs, mappings */
 	struct qbnpu_soft_device *device;
 	uint64_t id;
-	uint32_t flags; /* as created */
+	uint32_t flags; /* as created, IMPORTED */
 	uint32_t region;
 	uint32_t align_log2; /* of base, up to 21 */
 	struct qbnpu_soft_memory memory;
+	atomic_bool is_read_only; /* so is its mapping (K134) */
+	struct qbnpu_soft_share share;
 	atomic_uint num_jobs;     /* not complete, that use it */
 	atomic_uint num_programs; /* that hold it as weights */
 };
@@ -197,11 +221,19 @@ struct qbnpu_soft_buffer {
 struct qbnpu_soft_bo {
 	struct qbnpu_soft_buffer *buffer;
 	uint32_t handle;
+	bool is_read_only;   /* came by a read-only descriptor */
 	uint32_t num_reads;  /* open brackets */
 	uint32_t num_writes; /* open brackets that write */
 };
 
 void qbnpu_soft_buffer_unref(struct qbnpu_soft_buffer *buffer);
+/* Zeros but for its memory: a buffer of device, with one reference. */
+void qbnpu_soft_buffer_begin(struct qbnpu_soft_buffer *buffer,
+			     struct qbnpu_soft_device *device);
+/* Its descriptors of the driver's own, before its memory goes. */
+void qbnpu_soft_buffer_unshare(struct qbnpu_soft_buffer *buffer);
+/* Gives bo its handle, and its size to the file's account; file lock. */
+int qbnpu_soft_bo_add(struct qbnpu_soft_file *file, struct qbnpu_soft_bo *bo);
 void qbnpu_soft_bo_close_all(struct qbnpu_soft_file *file);
 
 /* File lock held. */
@@ -233,14 +265,15 @@ void qbnpu_soft_program_unref(struct qbnpu_soft_program *program);
 /* ---- soft-sync.c: timelines, sleeping, the helper thread ---- */
 
 /*
- * A 64-bit point that only grows. Refers to by its handle, its queue, and jobs
- * that wait. File lock.
+ * A 64-bit point that only grows. Referred to by its handle, its queue, jobs
+ * and threads that wait, and points that are to come. File lock.
  */
 struct qbnpu_soft_timeline {
 	uint32_t references;
 	uint64_t completed;
 	uint64_t submitted; /* points up to here will come */
 	struct qbnpu_soft_wait *waits;
+	struct qbnpu_soft_watch *watches; /* what else waits; NULL: nothing */
 };
 
 /* A job that waits for a point. File lock. */
@@ -253,10 +286,52 @@ struct qbnpu_soft_wait {
 	uint32_t flags;
 };
 
-/* Futex words of waiters that a locked section woke; done after unlocking. */
+/* Whom a locked section woke; done after unlocking. */
 struct qbnpu_soft_wakes {
 	uint32_t num_words;
-	atomic_uint *words[15];
+	atomic_uint *words[15]; /* futexes */
+	struct qbnpu_soft_eventfd *eventfds;
+};
+
+/* What a watch sets off when its point came, with the fence's status. */
+struct qbnpu_soft_moves {
+	struct qbnpu_soft_queue **todo;
+	struct qbnpu_soft_wakes *wakes;
+	struct qbnpu_soft_point *ready; /* points that come next */
+};
+
+/*
+ * Something but a job that waits for a point: a sleeping thread, a later point
+ * or an eventfd. Its owner holds a reference to the timeline; only an eventfd
+ * ends with it. File lock.
+ */
+struct qbnpu_soft_watch {
+	struct qbnpu_soft_timeline *timeline; /* NULL: does not wait (more) */
+	struct qbnpu_soft_watch *next, **link;
+	uint64_t point;
+	bool is_available; /* waits until the point is submitted, no longer */
+	void (*come)(struct qbnpu_soft_watch *watch, int32_t status,
+		     struct qbnpu_soft_moves *moves);
+};
+
+/* An eventfd that is told of one point, once (SYNCOBJ_EVENTFD). */
+struct qbnpu_soft_eventfd {
+	struct qbnpu_soft_watch watch;
+	struct qbnpu_soft_eventfd *next; /* among the woken */
+	int fd;                          /* its own */
+};
+
+/*
+ * A point that a request added to a timeline: comes after those before it, and
+ * after the one that it was taken from (SYNCOBJ_TRANSFER).
+ */
+struct qbnpu_soft_point {
+	struct qbnpu_soft_watch before, source;
+	struct qbnpu_soft_timeline *timeline, *source_timeline; /* references */
+	struct qbnpu_soft_point *next;
+	uint64_t value;
+	uint32_t num_pending;
+	int32_t status;
 };
 
 void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word);
@@ -270,6 +345,63 @@ void qbnpu_soft_timeline_unref(struct qbnpu_soft_timeline *timeline);
 void qbnpu_soft_wait_start(struct qbnpu_soft_wait *wait,
 			   struct qbnpu_soft_timeline *timeline);
 void qbnpu_soft_wait_stop(struct qbnpu_soft_wait *wait);
+
+static inline bool
+qbnpu_soft_timeline_has(const struct qbnpu_soft_timeline *timeline,
+			uint64_t point, bool is_available)
+{
+	return point <=
+	       (is_available ? timeline->submitted : timeline->completed);
+}
+
+/* Waits from now on if the point did not come already. */
+void qbnpu_soft_watch_start(struct qbnpu_soft_watch *watch,
+			    struct qbnpu_soft_timeline *timeline);
+void qbnpu_soft_watch_stop(struct qbnpu_soft_watch *watch);
+
+/*
+ * The timeline's points moved: tells its watches. status: of the last fence.
+ * For a timeline without watches there is nothing to do.
+ */
+void qbnpu_soft_timeline_tell(struct qbnpu_soft_timeline *timeline,
+			      int32_t status, struct qbnpu_soft_queue **todo,
+			      struct qbnpu_soft_wakes *wakes);
+/*
+ * Adds a point that comes after all before it and after source's source_point;
+ * source NULL: at once after those. Takes point, which is zeros.
+ */
+void qbnpu_soft_timeline_add(struct qbnpu_soft_timeline *timeline,
+			     uint64_t value, struct qbnpu_soft_point *point,
+			     struct qbnpu_soft_timeline *source,
+			     uint64_t source_point,
+			     struct qbnpu_soft_wakes *wakes);
+
+/*
+ * ---- soft-sync-wait.c: threads that wait for points ----
+ *
+ * A thread inside a waiting request. File lock, but for word.
+ */
+struct qbnpu_soft_sleeper {
+	atomic_uint word; /* futex: counts what woke it */
+	struct qbnpu_soft_sleeper *next, **link;
+};
+
+/* One of the points that a thread waits for. */
+struct qbnpu_soft_place {
+	struct qbnpu_soft_watch watch; /* point, is_available: given */
+	struct qbnpu_soft_timeline *timeline;
+	struct qbnpu_soft_sleeper *sleeper;
+};
+
+/*
+ * Until one of num points came, or all of them; file lock, dropped meanwhile.
+ * Holds references to the timelines. *first: the lowest index that came. 0,
+ * -ETIME, -EINTR, -ENODEV: the file is closing.
+ */
+int qbnpu_soft_places_wait(struct qbnpu_soft_file *file,
+			   struct qbnpu_soft_place *places, uint32_t num,
+			   bool is_for_all, int64_t timeout_ns,
+			   uint32_t *first);
 
 /* Starts the file's thread, once. 0 or -ENOMEM. File lock. */
 int qbnpu_soft_helper_start(struct qbnpu_soft_file *file);
@@ -402,6 +534,15 @@ void qbnpu_soft_job_end(struct qbnpu_soft_job *job, int32_t status,
 /* Starts and ends what can be, from this queue on. */
 void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
 			      struct qbnpu_soft_wakes *wakes);
+/* The same from a list on, linked by next_listed. */
+void qbnpu_soft_queue_advance_all(struct qbnpu_soft_queue *todo,
+				  struct qbnpu_soft_wakes *wakes);
+/*
+ * Ends the waits of jobs for points of this timeline up to the one just
+ * reached; lists the queues whose first job may start now.
+ */
+void qbnpu_soft_queue_end_waits(struct qbnpu_soft_timeline *timeline,
+				int32_t status, struct qbnpu_soft_queue **todo);
 /* Of a job that was told to stop for this cause (K114). */
 static inline int32_t qbnpu_soft_get_stop_status(uint32_t cause)
 {
@@ -452,7 +593,15 @@ qbnpu_soft_request qbnpu_soft_ioctl_cancel;
 qbnpu_soft_request qbnpu_soft_ioctl_version;
 qbnpu_soft_request qbnpu_soft_ioctl_gem_close;
 qbnpu_soft_request qbnpu_soft_ioctl_get_cap;
+qbnpu_soft_request qbnpu_soft_ioctl_prime_handle_to_fd;
+qbnpu_soft_request qbnpu_soft_ioctl_prime_fd_to_handle;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_create;
 qbnpu_soft_request qbnpu_soft_ioctl_syncobj_destroy;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_timeline_wait;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_query;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_transfer;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_timeline_signal;
+qbnpu_soft_request qbnpu_soft_ioctl_syncobj_eventfd;
 
 /* ---- tests ---- */
 

@@ -766,6 +766,18 @@ struct drm_qbnpu_cancel {
 #define DRM_IOCTL_QBNPU_CANCEL \
 	DRM_IOW(DRM_COMMAND_BASE + DRM_QBNPU_CANCEL, struct drm_qbnpu_cancel)
 
+/* Kernel 6.6's, which a libdrm may be older than. */
+#ifndef DRM_IOCTL_SYNCOBJ_EVENTFD
+struct drm_syncobj_eventfd {
+	__u32 handle;
+	__u32 flags; /* in: DRM_SYNCOBJ_WAIT_FLAGS_WAIT_AVAILABLE or 0 */
+	__u64 point;
+	__s32 fd; /* in: an eventfd, borrowed */
+	__u32 pad;
+};
+#define DRM_IOCTL_SYNCOBJ_EVENTFD DRM_IOWR(0xCF, struct drm_syncobj_eventfd)
+#endif
+
 #if defined(__cplusplus)
 }
 #endif
