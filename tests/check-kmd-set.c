@@ -137,6 +137,36 @@ void kmd_free(struct kmd_buffer *buffer)
 
 /* ---- programs, queues ---- */
 
+int kmd_export_fd(uint32_t handle, uint32_t flags)
+{
+	struct drm_prime_handle prime = { .handle = handle, .flags = flags };
+
+	ck_assert_int_eq(kmd_call(DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime), 0);
+	ck_assert_int_ge(prime.fd, 0);
+	return prime.fd;
+}
+
+uint32_t kmd_import_fd(int file, int fd)
+{
+	struct drm_prime_handle prime = { .fd = fd };
+
+	ck_assert_int_eq(kmd->ioctl(file, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime),
+			 0);
+	ck_assert_uint_ne(prime.handle, 0);
+	return prime.handle;
+}
+
+uint8_t *kmd_map(int file, uint32_t handle, int prot)
+{
+	struct drm_qbnpu_bo_info info = { .handle = handle };
+	void *data;
+
+	ck_assert_int_eq(kmd->ioctl(file, DRM_IOCTL_QBNPU_BO_INFO, &info), 0);
+	ck_assert_int_eq(
+		kmd->mmap(file, info.map_offset, info.size, prot, &data), 0);
+	return data;
+}
+
 struct drm_qbnpu_program_create kmd_make_create(const struct prog *prog)
 {
 	return (struct drm_qbnpu_program_create){

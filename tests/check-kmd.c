@@ -45,5 +45,10 @@ int main(void)
 	kmd_submit_tests(&all);
 	kmd_copy_tests(&all);
 	kmd_wait_tests(&all);
+	kmd_share_tests(&all);
+	kmd_share_process_tests(&all);
+	kmd_syncobj_tests(&all);
+	kmd_syncobj_wait_tests(&all);
+	kmd_syncobj_eventfd_tests(&all);
 	return qbrt_test_run("kmd", all.tests, all.num);
 }

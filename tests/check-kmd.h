@@ -59,6 +59,10 @@ void kmd_free(struct kmd_buffer *buffer);
 uint32_t kmd_create_buffer(uint64_t size);
 void kmd_close_buffer(uint32_t handle);
 struct drm_qbnpu_bo_info kmd_get_info(uint32_t handle);
+/* A descriptor of a buffer; a buffer of file for it; all of it, mapped. */
+int kmd_export_fd(uint32_t handle, uint32_t flags);
+uint32_t kmd_import_fd(int file, int fd);
+uint8_t *kmd_map(int file, uint32_t handle, int prot);
 
 /* Programs on one core, mode Single. */
 struct prog;
@@ -122,5 +126,10 @@ void kmd_order_tests(struct kmd_tests *all);
 void kmd_submit_tests(struct kmd_tests *all);
 void kmd_copy_tests(struct kmd_tests *all);
 void kmd_wait_tests(struct kmd_tests *all);
+void kmd_share_tests(struct kmd_tests *all);
+void kmd_share_process_tests(struct kmd_tests *all);
+void kmd_syncobj_tests(struct kmd_tests *all);
+void kmd_syncobj_wait_tests(struct kmd_tests *all);
+void kmd_syncobj_eventfd_tests(struct kmd_tests *all);
 
 #endif

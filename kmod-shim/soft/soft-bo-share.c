@@ -249,8 +249,7 @@ static int look_at(int fd, struct source *source)
 
 	if (mode < 0)
 		return -EBADF;
-	if (fstatfs(fd, &filesystem) ||
-	    identify(fd, &source->identity, &size))
+	if (fstatfs(fd, &filesystem) || identify(fd, &source->identity, &size))
 		return -EINVAL;
 	if (filesystem.f_type == DMA_BUF_MAGIC)
 		size = lseek(fd, 0, SEEK_END); /* it has no position to move */
@@ -263,9 +262,8 @@ static int look_at(int fd, struct source *source)
 	source->is_sealed = seals >= 0 && seals & F_SEAL_WRITE;
 	source->is_read_only = (mode & O_ACCMODE) == O_RDONLY ||
 			       (seals >= 0 && seals & WRITE_SEALS);
-	source->is_huge =
-		(unsigned long)filesystem.f_type == HUGETLBFS_MAGIC &&
-		(uint64_t)filesystem.f_bsize == QBNPU_SOFT_HUGE_SIZE;
+	source->is_huge = (unsigned long)filesystem.f_type == HUGETLBFS_MAGIC &&
+			  (uint64_t)filesystem.f_bsize == QBNPU_SOFT_HUGE_SIZE;
 	return 0;
 }
 

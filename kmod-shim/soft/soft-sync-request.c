@@ -153,9 +153,9 @@ int qbnpu_soft_ioctl_syncobj_query(struct qbnpu_soft_file *file, void *arg)
 	}
 	(void)pthread_mutex_unlock(&file->lock);
 	if (!err)
-		err = qbnpu_soft_copy_to_user(
-			query->points, points.values,
-			points.num * sizeof(*points.values));
+		err = qbnpu_soft_copy_to_user(query->points, points.values,
+					      points.num *
+						      sizeof(*points.values));
 	free(points.values);
 	return err;
 }

@@ -273,8 +273,8 @@ void qbnpu_soft_timeline_add(struct qbnpu_soft_timeline *timeline,
 	}
 	if (timeline->submitted < value)
 		timeline->submitted = value;
-	point->num_pending = 1 + !!point->before.timeline +
-			     !!point->source.timeline;
+	point->num_pending =
+		1 + !!point->before.timeline + !!point->source.timeline;
 	note_one_less(point, &moves);
 	/* who waits for it to be submitted */
 	come_all(timeline, 0, &moves);

@@ -109,7 +109,7 @@ struct qbnpu_soft_device {
 	pthread_cond_t has_event;
 	struct qbnpu_npu *npu; /* for giving memory back: device lock */
 	struct qbnpu_soft_buffer *shared; /* device lock */
-	uint64_t last_event;   /* device lock, like the ring */
+	uint64_t last_event;              /* device lock, like the ring */
 	struct qbnpu_soft_event events[QBNPU_SOFT_NUM_EVENTS];
 };
 
