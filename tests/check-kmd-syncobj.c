@@ -291,7 +291,7 @@ static void *transfer_later(void *arg)
 	return NULL;
 }
 
-/* K010: the one wait of TRANSFER */
+/* The one wait of TRANSFER */
 START_TEST(transfer_waits_for_the_source_to_be_submitted)
 {
 	pthread_t thread;

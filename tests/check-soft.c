@@ -222,5 +222,7 @@ int main(void)
 	soft_job_tests(&all);
 	soft_inline_tests(&all);
 	soft_limit_tests(&all);
+	soft_share_tests(&all);
+	soft_sync_tests(&all);
 	return qbrt_test_run("soft", all.tests, all.num);
 }

@@ -16,5 +16,7 @@ void soft_user_tests(struct soft_tests *all);
 void soft_job_tests(struct soft_tests *all);
 void soft_inline_tests(struct soft_tests *all);
 void soft_limit_tests(struct soft_tests *all);
+void soft_share_tests(struct soft_tests *all);
+void soft_sync_tests(struct soft_tests *all);
 
 #endif
