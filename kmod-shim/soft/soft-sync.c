@@ -93,15 +93,14 @@ struct qbnpu_soft_timeline *qbnpu_soft_timeline_alloc(void)
 }
 
 /* Everything but an eventfd that waits holds a reference. */
-static void drop_eventfds(struct qbnpu_soft_timeline *timeline)
+static void free_eventfds(struct qbnpu_soft_watch *watch)
 {
-	while (timeline->watches) {
-		struct qbnpu_soft_watch *watch = timeline->watches;
+	while (watch) {
 		struct qbnpu_soft_eventfd *eventfd;
 
-		qbnpu_soft_watch_stop(watch);
 		eventfd = qbrt_container_of(watch, struct qbnpu_soft_eventfd,
 					    watch);
+		watch = watch->next;
 		(void)close(eventfd->fd);
 		free(eventfd);
 	}
@@ -111,7 +110,7 @@ void qbnpu_soft_timeline_unref(struct qbnpu_soft_timeline *timeline)
 {
 	if (--timeline->references)
 		return;
-	drop_eventfds(timeline);
+	free_eventfds(timeline->watches);
 	free(timeline);
 }
 
