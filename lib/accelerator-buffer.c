@@ -173,6 +173,8 @@ static int create_buffer(struct qbrt_device *device, uint32_t region,
 		close_handle(device, create.handle);
 		return -EIO;
 	}
+	buffer->is_shared = false;
+	buffer->is_read_only = false;
 	buffer->is_poolable =
 		request->is_poolable && create.size <= QBRT_POOLED_MAX_SIZE;
 	return 0;
@@ -405,6 +407,10 @@ void qbrt_device_give_buffer(struct qbrt_device *device,
 	struct qbrt_pooled_buffer **bucket;
 	bool is_kept = false;
 
+	if (buffer->is_shared) {
+		qbrt_device_give_shared(device, buffer);
+		return;
+	}
 	if (buffer->is_poolable && !qbrt_device_is_inherited(device))
 		pooled = malloc(sizeof(*pooled));
 	if (pooled) {

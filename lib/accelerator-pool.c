@@ -19,6 +19,7 @@ struct qbrt_device_pools *qbrt_device_pools_alloc(void)
 		return NULL;
 	(void)pthread_mutex_init(&pools->queue_lock, NULL);
 	(void)pthread_mutex_init(&pools->buffer_lock, NULL);
+	(void)pthread_mutex_init(&pools->share_lock, NULL);
 	return pools;
 }
 

@@ -40,6 +40,10 @@ struct qbrt_device_pools {
 	size_t num_pooled;
 	size_t pooled_nbytes;
 	size_t pooled_local_nbytes; /* of it, in the device's own memory */
+
+	pthread_mutex_t
+		share_lock; /* guards shared and its handles' requests */
+	struct qbrt_shared_handle *shared;
 };
 
 /* NULL: no memory. */
@@ -47,6 +51,10 @@ struct qbrt_device_pools *qbrt_device_pools_alloc(void);
 
 /* Memory alone: the file that queues and buffers belong to ends them. */
 void qbrt_device_pools_free(struct qbrt_device_pools *pools);
+
+/* qbrt_device_give_buffer for what is_shared. */
+void qbrt_device_give_shared(struct qbrt_device *device,
+			     const struct qbrt_buffer *buffer);
 
 /* Bytes of the device's own memory that lie in the pool. */
 size_t qbrt_device_get_pooled_local_nbytes(struct qbrt_device *device);

@@ -71,9 +71,11 @@ struct qbrt_buffer {
 	uint32_t handle;
 	uint32_t region;
 	uint32_t contiguity; /* enum qbrt_contiguity */
-	uint32_t is_poolable;
-	size_t size;             /* as rounded by the driver */
-	void *data;              /* mapped read-write */
+	bool is_poolable;
+	bool is_shared;    /* has a descriptor, or came by one */
+	bool is_read_only; /* came by a read-only one, and so is its mapping */
+	size_t size;       /* as rounded by the driver */
+	void *data;        /* mapped read-write, unless is_read_only */
 	uint64_t device_address; /* UINT64_MAX: not told */
 	uint64_t id;             /* equal for equal memory */
 };
@@ -88,6 +90,16 @@ enum qbrt_status qbrt_device_take_buffer(struct qbrt_device *device,
 					 struct qbrt_buffer *buffer);
 void qbrt_device_give_buffer(struct qbrt_device *device,
 			     const struct qbrt_buffer *buffer);
+
+/*
+ * accelerator-fd.c: a descriptor of the whole buffer, the caller's; from then
+ * on the buffer is_shared. And the buffer behind a descriptor, which is
+ * borrowed.
+ */
+enum qbrt_status qbrt_device_export_buffer(struct qbrt_device *device,
+					   struct qbrt_buffer *buffer, int *fd);
+enum qbrt_status qbrt_device_import_buffer(struct qbrt_device *device, int fd,
+					   struct qbrt_buffer *buffer);
 
 /* Weights and states: LOCAL first, never pooled. QBRT_AT_WEIGHTS's statuses. */
 enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,

@@ -103,6 +103,9 @@ static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem,
 {
 	enum qbrt_status status = QBRT_OK;
 
+	if (mem->storage->buffer.is_read_only)
+		return qbrt_fail(QBRT_PINNED_MEMORY_READ_ONLY,
+				 "the buffer came by a read-only descriptor");
 	qbrt_storage_take_write(mem->storage);
 	if (!is_whole)
 		status = qbrt_pinned_memory_check_valid(mem);
@@ -116,11 +119,6 @@ static void end_write(struct qbrt_pinned_memory *mem, bool is_whole)
 	if (is_whole)
 		qbrt_storage_validate(mem->storage);
 	qbrt_storage_end_write(mem->storage);
-}
-
-static char *get_bytes(const struct qbrt_pinned_memory *mem)
-{
-	return mem->storage->buffer.data;
 }
 
 QBRT_API enum qbrt_status
@@ -140,7 +138,8 @@ qbrt_pinned_memory_read_at(const struct qbrt_pinned_memory *mem,
 		status = begin_read(mem);
 	if (status)
 		return status;
-	memcpy(value, get_bytes(mem) + offset, qbrt_dtype_itemsize(dtype));
+	memcpy(value, qbrt_pinned_memory_get_bytes(mem) + offset,
+	       qbrt_dtype_itemsize(dtype));
 	qbrt_storage_end_read(mem->storage);
 	return QBRT_OK;
 }
@@ -162,7 +161,8 @@ qbrt_pinned_memory_write_at(struct qbrt_pinned_memory *mem,
 		status = begin_write(mem, false);
 	if (status)
 		return status;
-	memcpy(get_bytes(mem) + offset, value, qbrt_dtype_itemsize(dtype));
+	memcpy(qbrt_pinned_memory_get_bytes(mem) + offset, value,
+	       qbrt_dtype_itemsize(dtype));
 	end_write(mem, false);
 	return QBRT_OK;
 }
@@ -243,7 +243,7 @@ static enum qbrt_status check_span(const struct qbrt_pinned_memory *mem,
 {
 	int64_t dense = (int64_t)qbrt_dtype_itemsize(mem->dtype);
 	int64_t low = 0, high = dense;
-	uintptr_t begin = (uintptr_t)get_bytes(mem);
+	uintptr_t begin = (uintptr_t)qbrt_pinned_memory_get_bytes(mem);
 	uintptr_t at = (uintptr_t)array->data;
 	size_t i;
 
@@ -401,7 +401,7 @@ qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
 		status = begin_read(mem);
 	if (status)
 		return status;
-	copy(&walk, dst->data, get_bytes(mem) + walk.offset);
+	copy(&walk, dst->data, qbrt_pinned_memory_get_bytes(mem) + walk.offset);
 	qbrt_storage_end_read(mem->storage);
 	return QBRT_OK;
 }
@@ -433,7 +433,7 @@ qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
 		status = begin_write(mem, is_whole(mem, slices));
 	if (status)
 		return status;
-	copy(&walk, get_bytes(mem) + walk.offset, src->data);
+	copy(&walk, qbrt_pinned_memory_get_bytes(mem) + walk.offset, src->data);
 	end_write(mem, is_whole(mem, slices));
 	return QBRT_OK;
 }
@@ -452,7 +452,7 @@ qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 		status = begin_write(mem, true);
 	if (status)
 		return status;
-	bytes = get_bytes(mem);
+	bytes = qbrt_pinned_memory_get_bytes(mem);
 	filled = qbrt_dtype_itemsize(dtype);
 	/* value may lie in the buffer itself */
 	memmove(bytes, value, filled);

@@ -67,10 +67,10 @@ static enum qbrt_status read_options(const struct qbrt_pinned_options *given,
 	return QBRT_OK;
 }
 
-/* Fills in everything but the storage. */
-static enum qbrt_status fill_shape(const struct qbrt_device *device,
-				   enum qbrt_dtype dtype, const int64_t *shape,
-				   size_t ndim, struct qbrt_pinned_memory *mem)
+enum qbrt_status qbrt_pinned_memory_set_shape(struct qbrt_pinned_memory *mem,
+					      const struct qbrt_device *device,
+					      enum qbrt_dtype dtype,
+					      const int64_t *shape, size_t ndim)
 {
 	char text[TEXT_SIZE];
 	int64_t stride;
@@ -128,7 +128,8 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 		return qbrt_fail_errno(
 			QBRT_AT_BO_CREATE, -ENOMEM,
 			"no memory for a pinned memory's handle");
-	status = fill_shape(device, dtype, shape, ndim, handle);
+	status = qbrt_pinned_memory_set_shape(handle, device, dtype, shape,
+					      ndim);
 	if (!status)
 		status = read_options(options, &full);
 	if (status)
@@ -202,7 +203,7 @@ QBRT_API void qbrt_pinned_memory_free(struct qbrt_pinned_memory *mem)
 
 QBRT_API void *qbrt_pinned_memory_get_data(const struct qbrt_pinned_memory *mem)
 {
-	return mem ? mem->storage->buffer.data : NULL;
+	return mem ? qbrt_pinned_memory_get_bytes(mem) : NULL;
 }
 
 QBRT_API size_t
@@ -278,6 +279,6 @@ qbrt_pinned_memory_query_device_address(const struct qbrt_pinned_memory *mem,
 				 "the driver of device %s does not tell "
 				 "addresses to this process",
 				 mem->storage->device->id);
-	*address = mem->storage->buffer.device_address;
+	*address = mem->storage->buffer.device_address + mem->offset;
 	return QBRT_OK;
 }

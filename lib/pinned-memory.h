@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pinned memory: a typed, dense, row-major view of a whole storage. The
- * fields are here for the hot call; they are constant from alloc to free.
+ * Pinned memory: a typed, dense, row-major view of a storage, all of it unless
+ * it was imported. The fields are here for the hot call; they are constant from
+ * alloc to free.
  */
 #ifndef QBRT_PINNED_MEMORY_H
 #define QBRT_PINNED_MEMORY_H
@@ -14,6 +15,7 @@
 
 struct qbrt_pinned_memory {
 	struct qbrt_storage *storage; /* a reference */
+	size_t offset;                /* of the first byte in the storage */
 	enum qbrt_dtype dtype;
 	size_t ndim;
 	int64_t shape[QBRT_PINNED_MAX_NDIM];
@@ -21,6 +23,19 @@ struct qbrt_pinned_memory {
 	size_t num_elements;
 	size_t nbytes;
 };
+
+static inline char *
+qbrt_pinned_memory_get_bytes(const struct qbrt_pinned_memory *mem)
+{
+	return (char *)mem->storage->buffer.data + mem->offset;
+}
+
+/* Checks and sets all that dtype and shape say. */
+enum qbrt_status qbrt_pinned_memory_set_shape(struct qbrt_pinned_memory *mem,
+					      const struct qbrt_device *device,
+					      enum qbrt_dtype dtype,
+					      const int64_t *shape,
+					      size_t ndim);
 
 /* As qbrt_pinned_memory_alloc on an open device; nothing is checked twice. */
 enum qbrt_status

@@ -22,6 +22,8 @@ enum qbrt_attempt {
 	QBRT_AT_BO_CREATE,
 	QBRT_AT_BO_INFO,
 	QBRT_AT_GEM_CLOSE,
+	QBRT_AT_EXPORT, /* of a buffer's descriptor */
+	QBRT_AT_IMPORT,
 	QBRT_AT_PROGRAM_CREATE,
 	QBRT_AT_PROGRAM_DESTROY,
 	QBRT_AT_WEIGHTS, /* BO_CREATE for weights and states */

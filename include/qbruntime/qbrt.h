@@ -704,6 +704,43 @@ qbrt_pinned_memory_alloc(struct qbrt_accelerator *acc, enum qbrt_dtype dtype,
 			 struct qbrt_pinned_memory **mem);
 
 /*
+ * Makes pinned memory of a descriptor: one of qbrt_pinned_memory_export_fd, of
+ * this process or another, a memfd with F_SEAL_SHRINK, or a dma-buf that the
+ * device reaches. fd: borrowed for the call. offset: of the first byte, a
+ * multiple of 64. dtype, shape: as qbrt_pinned_memory_alloc; nothing is
+ * filled. The memory is read-only when fd is, or is sealed against writing.
+ * QBRT_INVALID_ARGUMENT: an argument, or fd is no such thing.
+ * QBRT_PINNED_MEMORY_OUT_OF_BOUNDS: the array does not lie in what fd holds.
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: memory, or the limit on open
+ * descriptors, is exhausted. QBRT_NOT_IMPLEMENTED: the device imports nothing.
+ * QBRT_FORKED_PROCESS.
+ * Ownership: mem is the caller's, for qbrt_pinned_memory_free; it keeps the
+ * device open. Work through one handle of a buffer does not wait for work
+ * through another.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_import_fd(struct qbrt_accelerator *acc, int fd,
+			     size_t offset, enum qbrt_dtype dtype,
+			     const int64_t *shape, size_t ndim,
+			     struct qbrt_pinned_memory **mem);
+
+/*
+ * Makes a descriptor of the buffer that mem lies in: a dma-buf, or a memfd
+ * where the driver has no dma-buf. It is close-on-exec, and read-only when mem
+ * is. An exported buffer is not kept for later allocations.
+ * QBRT_PINNED_MEMORY_READ_ONLY: the driver has no read-only descriptor of it.
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: memory, or the limit on open
+ * descriptors, is exhausted. QBRT_NOT_IMPLEMENTED: the device exports nothing.
+ * QBRT_FORKED_PROCESS.
+ * Ownership: fd is the caller's, for close(2); it keeps the memory, not the
+ * device.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_export_fd(struct qbrt_pinned_memory *mem, int *fd);
+
+/*
  * Gives the memory back; the data pointer is dead then. NULL is fine.
  * A launched model and the accelerator are not touched.
  * Threads: last use. Since: 0.1.
@@ -780,6 +817,13 @@ const char *qbrt_pinned_memory_get_device(const struct qbrt_pinned_memory *mem);
  * runtime.
  */
 bool qbrt_pinned_memory_is_available(const struct qbrt_pinned_memory *mem);
+
+/*
+ * Whether the memory came by a read-only descriptor: the host and the NPU may
+ * read it and nothing else.
+ * Threads: any. Since: 0.1.
+ */
+bool qbrt_pinned_memory_is_read_only(const struct qbrt_pinned_memory *mem);
 
 /*
  * The address that the device uses for the first byte.

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Export and import of pinned memory where something fails: what a driver may
+ * answer, played by kmd-bend.c, and memory that runs out.
+ */
+#include "check-pinned-fd.h"
+
+#include <drm.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "count-alloc.h"
+#include "counters.h"
+#include "kmd-bend.h"
+#include "util.h"
+
+struct answer {
+	unsigned long request;
+	int err;
+	enum qbrt_status status;
+};
+
+static const struct answer answers[] = {
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -EMFILE,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -ENFILE,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -ENOMEM,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -EACCES, QBRT_PINNED_MEMORY_READ_ONLY },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -EOPNOTSUPP, QBRT_NOT_IMPLEMENTED },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -ENODEV, QBRT_ACC_DEVICE_LOST },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -ENOENT, QBRT_INTERNAL_ERROR },
+	{ DRM_IOCTL_PRIME_HANDLE_TO_FD, -EINVAL, QBRT_INTERNAL_ERROR },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -EMFILE,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -ENFILE,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -ENOMEM,
+	  QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -EBADF, QBRT_INVALID_ARGUMENT },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -EINVAL, QBRT_INVALID_ARGUMENT },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -ERANGE,
+	  QBRT_PINNED_MEMORY_OUT_OF_BOUNDS },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -EOPNOTSUPP, QBRT_NOT_IMPLEMENTED },
+	{ DRM_IOCTL_PRIME_FD_TO_HANDLE, -ENODEV, QBRT_ACC_DEVICE_LOST },
+	{ DRM_IOCTL_QBNPU_BO_INFO, -ENOENT, QBRT_INTERNAL_ERROR },
+	{ DRM_IOCTL_QBNPU_BO_INFO, -ENODEV, QBRT_ACC_DEVICE_LOST },
+};
+
+/* Q615 Q612: and nothing is left behind, so the next try succeeds */
+START_TEST(the_drivers_answers_have_statuses)
+{
+	const struct answer *answer = &answers[_i];
+	bool is_export = answer->request == DRM_IOCTL_PRIME_HANDLE_TO_FD;
+	struct qbrt_pinned_memory *mem, *view;
+	int given = -7, fd;
+
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	fd = pinned_fd_export(mem);
+	kmd_bend.fail_request = answer->request;
+	kmd_bend.fail_err = answer->err;
+	/* once more after the pool was emptied */
+	atomic_store(&kmd_bend.fail_times, 2);
+	if (is_export)
+		ck_assert_status(qbrt_pinned_memory_export_fd(mem, &given),
+				 answer->status);
+	else
+		pinned_fd_refuse(fd, 0, 1, answer->status, "");
+	atomic_store(&kmd_bend.fail_times, 0);
+	ck_assert_int_eq(given, -7);
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.unmapped_errors), 0);
+	ck_assert_int_eq(close(pinned_fd_export(mem)), 0);
+	view = pinned_fd_import(fd);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_pinned_memory_free(mem);
+	pinned_fd_get_data(view)[0] = 1;
+	qbrt_pinned_memory_free(view);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* Q473: descriptors of pooled buffers are given back first */
+START_TEST(the_pool_is_emptied_before_exhaustion_is_told)
+{
+	static const unsigned long requests[] = {
+		DRM_IOCTL_PRIME_HANDLE_TO_FD,
+		DRM_IOCTL_PRIME_FD_TO_HANDLE,
+	};
+	struct qbrt_pinned_memory *mem, *view;
+	int fd;
+
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	qbrt_pinned_memory_free(pinned_fd_alloc());
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes),
+			  PINNED_FD_NBYTES);
+	fd = pinned_fd_export(mem);
+	kmd_bend.fail_request = requests[_i];
+	kmd_bend.fail_err = -EMFILE;
+	atomic_store(&kmd_bend.fail_times, 1);
+	if (_i) {
+		view = pinned_fd_import(fd);
+		qbrt_pinned_memory_free(view);
+	} else {
+		ck_assert_int_eq(close(pinned_fd_export(mem)), 0);
+	}
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.pooled_nbytes), 0);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_mapped_is_not_imported)
+{
+	struct qbrt_pinned_memory *mem;
+	int fd;
+
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	fd = pinned_fd_export(mem);
+	kmd_bend.mmap_err = -ENOMEM;
+	pinned_fd_refuse(fd, 0, 1, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+			 "");
+	kmd_bend.mmap_err = 0;
+	pinned_fd_get_data(mem)[0] = 1;
+	qbrt_pinned_memory_free(mem);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* ST7: what the driver lacks it is asked for once more */
+START_TEST(no_memory_leaves_nothing_behind)
+{
+	const int64_t shape[] = { PINNED_FD_NBYTES };
+	struct qbrt_pinned_memory *mem, *view;
+	enum qbrt_status status;
+	long num, nth = 0, num_failed = 0;
+	int fd = -7;
+
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	count_alloc_begin(1);
+	ck_assert_status(qbrt_pinned_memory_export_fd(mem, &fd),
+			 QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+	(void)count_alloc_end();
+	ck_assert_int_eq(fd, -7);
+	fd = pinned_fd_export(mem);
+	do {
+		view = PINNED_FD_SENTINEL;
+		count_alloc_begin(++nth);
+		status = qbrt_pinned_memory_import_fd(
+			acc, fd, 0, QBRT_DTYPE_UINT8, shape, 1, &view);
+		num = count_alloc_end();
+		if (status) {
+			ck_assert_status(
+				status,
+				QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+			ck_assert_ptr_eq(view, PINNED_FD_SENTINEL);
+			num_failed++;
+		} else {
+			qbrt_pinned_memory_free(view);
+		}
+	} while (num >= nth);
+	/* the handle, the count of its views, the mapping, the storage */
+	ck_assert_int_eq(num_failed, 4);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
+{
+	const struct qbrt_test tests[] = {
+		QBRT_LOOP_TEST(the_drivers_answers_have_statuses,
+			       qbrt_array_size(answers)),
+		QBRT_LOOP_TEST(the_pool_is_emptied_before_exhaustion_is_told,
+			       2),
+		QBRT_TEST(memory_that_cannot_be_mapped_is_not_imported),
+		QBRT_TEST(no_memory_leaves_nothing_behind),
+	};
+
+	memcpy(all, tests, sizeof(tests));
+	return qbrt_array_size(tests);
+}
