@@ -2,7 +2,8 @@
 /*
  * The queues of an open device. A job takes one for its run, so N running jobs
  * hold N queues and models at rest hold none (Q150). When the driver gives no
- * more, users share: users[] counts them, and the last one makes it idle.
+ * more, users share: users[] counts them, and the last one makes it idle. Cores
+ * are chosen here too, for launches that leave the choice to us.
  */
 #include "accelerator-pool.h"
 
@@ -18,6 +19,7 @@ struct qbrt_device_pools *qbrt_device_pools_alloc(void)
 	if (!pools)
 		return NULL;
 	(void)pthread_mutex_init(&pools->queue_lock, NULL);
+	(void)pthread_mutex_init(&pools->core_lock, NULL);
 	(void)pthread_mutex_init(&pools->buffer_lock, NULL);
 	(void)pthread_mutex_init(&pools->share_lock, NULL);
 	return pools;
@@ -135,4 +137,45 @@ void qbrt_device_give_queue(struct qbrt_device *device,
 	(void)atomic_fetch_or_explicit(&pools->idle[index / 64],
 				       UINT64_C(1) << (index % 64),
 				       memory_order_release);
+}
+
+static unsigned int find_least_launched(const struct qbrt_device_pools *pools,
+					uint64_t mask)
+{
+	unsigned int found = (unsigned int)__builtin_ctzll(mask);
+
+	for (mask &= mask - 1; mask; mask &= mask - 1) {
+		unsigned int core = (unsigned int)__builtin_ctzll(mask);
+
+		if (pools->launches[core] < pools->launches[found])
+			found = core;
+	}
+	return found;
+}
+
+uint64_t qbrt_device_take_cores(struct qbrt_device *device, uint64_t mask,
+				unsigned int num)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	uint64_t taken = 0;
+
+	(void)pthread_mutex_lock(&pools->core_lock);
+	for (; num; num--) {
+		unsigned int core = find_least_launched(pools, mask & ~taken);
+
+		pools->launches[core]++;
+		taken |= UINT64_C(1) << core;
+	}
+	(void)pthread_mutex_unlock(&pools->core_lock);
+	return taken;
+}
+
+void qbrt_device_give_cores(struct qbrt_device *device, uint64_t mask)
+{
+	struct qbrt_device_pools *pools = device->pools;
+
+	(void)pthread_mutex_lock(&pools->core_lock);
+	for (; mask; mask &= mask - 1)
+		pools->launches[__builtin_ctzll(mask)]--;
+	(void)pthread_mutex_unlock(&pools->core_lock);
 }

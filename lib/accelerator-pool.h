@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an open device keeps at hand: its queues, and freed buffers. Private to
- * accelerator*.c. Queues are taken and given back by atomics alone; a lock is
- * taken to make one. Freed buffers lie under the lock beside them.
+ * What an open device keeps at hand: its queues, freed buffers, and how many
+ * launches have each core. Private to accelerator*.c. Queues are taken and
+ * given back by atomics alone; a lock is taken to make one. Freed buffers and
+ * launches lie under the lock beside them.
  */
 #ifndef QBRT_ACCELERATOR_POOL_H
 #define QBRT_ACCELERATOR_POOL_H
@@ -14,6 +15,7 @@
 
 #include "accelerator.h"
 
+#define QBRT_MAX_CORES 64
 #define QBRT_QUEUE_WORDS (QBRT_MAX_QUEUES / 64)
 #define QBRT_POOLED_MAX_SIZE ((size_t)1 << 20)  /* of one buffer */
 #define QBRT_POOLED_MAX_TOTAL ((size_t)1 << 25) /* of a device */
@@ -33,6 +35,9 @@ struct qbrt_device_pools {
 	atomic_uint next_shared;
 	_Atomic uint64_t idle[QBRT_QUEUE_WORDS]; /* bit per idle queue */
 	pthread_mutex_t queue_lock;
+
+	pthread_mutex_t core_lock;             /* guards launches */
+	unsigned int launches[QBRT_MAX_CORES]; /* by bit of core_mask */
 
 	pthread_mutex_t buffer_lock; /* guards what follows */
 	/* by size in 4 KiB, newest first */

@@ -66,6 +66,15 @@ enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
 void qbrt_device_give_queue(struct qbrt_device *device,
 			    struct qbrt_queue *queue);
 
+/*
+ * Cores for a launch, which others may have too: the num cores of mask that
+ * the fewest launches of this process have, the lowest first among equals.
+ * mask: cores of the device, num at least.
+ */
+uint64_t qbrt_device_take_cores(struct qbrt_device *device, uint64_t mask,
+				unsigned int num);
+void qbrt_device_give_cores(struct qbrt_device *device, uint64_t mask);
+
 /* A driver's buffer and its mapping. */
 struct qbrt_buffer {
 	uint32_t handle;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The pool of queues of an open device: reuse, sharing when there are no more,
- * and threads. Jobs are not needed for that.
+ * and threads; and its cores. Jobs are not needed for that.
  */
 #include "test-util.h"
 
@@ -188,6 +188,66 @@ START_TEST(eight_threads_take_queues_of_their_own_or_share)
 }
 END_TEST
 
+/* Q237 */
+START_TEST(cores_with_the_fewest_launches_are_taken)
+{
+	struct qbrt_accelerator *acc;
+
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
+	ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0f0f, 1), 1);
+	ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0f0f, 2), 6);
+	/* from the mask alone, and the rest of it where it is small */
+	ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0105, 2),
+			  0x0101);
+	ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0f0f, 6),
+			  0x0e0e);
+	qbrt_device_give_cores(acc->device, 0x0f0f);
+	ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0f0f, 1),
+			  0x0008);
+	qbrt_device_give_cores(acc->device, 0);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+static void *take_and_give_cores(void *arg)
+{
+	struct qbrt_accelerator *acc = arg;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		uint64_t mask = qbrt_device_take_cores(acc->device, 0x0f0f, 3);
+
+		if (__builtin_popcountll(mask) != 3 || mask & ~0x0f0full)
+			return arg;
+		qbrt_device_give_cores(acc->device, mask);
+	}
+	return NULL;
+}
+
+/* Q237 */
+START_TEST(threads_take_cores_and_leave_none_taken)
+{
+	pthread_t threads[NUM_THREADS];
+	struct qbrt_accelerator *acc;
+	void *failed;
+	int i;
+
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
+	for (i = 0; i < NUM_THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						take_and_give_cores, acc),
+				 0);
+	for (i = 0; i < NUM_THREADS; i++) {
+		ck_assert_int_eq(pthread_join(threads[i], &failed), 0);
+		ck_assert_ptr_null(failed);
+	}
+	for (i = 0; i < 4; i++)
+		ck_assert_uint_eq(qbrt_device_take_cores(acc->device, 0x0f, 1),
+				  1u << i);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -198,6 +258,8 @@ int main(void)
 			       4),
 		QBRT_LOOP_TEST(eight_threads_take_queues_of_their_own_or_share,
 			       2),
+		QBRT_TEST(cores_with_the_fewest_launches_are_taken),
+		QBRT_TEST(threads_take_cores_and_leave_none_taken),
 	};
 
 	return qbrt_test_run("accelerator-pool", tests, qbrt_array_size(tests));
