@@ -113,6 +113,12 @@ extern const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO];
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
 			   char *text, size_t size);
 
+/*
+ * model-info.c: an answer struct of known bytes into the caller's of size; what
+ * the library does not know is 0 (Q735).
+ */
+void qbrt_answer(void *to, size_t size, const void *from, size_t known);
+
 /* model-info.c: bytes of one launch with this many local cores and clusters. */
 uint64_t qbrt_model_estimate(const struct qbrt_model *model,
 			     unsigned int num_cores, unsigned int num_clusters);
