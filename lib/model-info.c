@@ -116,18 +116,33 @@ static uint64_t get_scratch_nbytes(const struct qbnpu_facts *facts)
 	return 0;
 }
 
-uint64_t qbrt_model_estimate(const struct qbrt_model *model,
-			     unsigned int num_cores, unsigned int num_clusters)
+static bool has_cluster(uint64_t core_mask, unsigned int cluster)
+{
+	return (core_mask >> (cluster * 8) & 0xff) != 0;
+}
+
+/* One per core, in the global modes per gang. */
+static uint64_t count_arenas(uint32_t mode, uint64_t core_mask)
+{
+	uint64_t num = 0;
+
+	if (mode == QBRT_CORE_MODE_GLOBAL8)
+		return 1;
+	if (mode != QBRT_CORE_MODE_GLOBAL4)
+		return (uint64_t)__builtin_popcountll(core_mask);
+	for (unsigned int cluster = 0; cluster < 8; cluster++)
+		num += has_cluster(core_mask, cluster);
+	return num;
+}
+
+/* Bytes of one launch on these local cores. */
+static uint64_t estimate(const struct qbrt_model *model, uint64_t core_mask)
 {
 	const struct qbrt_model_file *file = model->file;
 	uint64_t num_caches = file->cach ? file->cach->cache_count : 1;
-	uint64_t num_arenas = num_cores;
+	uint64_t num_arenas = count_arenas(model->mode, core_mask);
 	uint64_t nbytes = qbrt_round_up(file->weights_size, PAGE_NBYTES);
 
-	if (model->mode == QBRT_CORE_MODE_GLOBAL4)
-		num_arenas = num_clusters;
-	else if (model->mode == QBRT_CORE_MODE_GLOBAL8)
-		num_arenas = 1;
 	for (uint32_t i = 0; i < file->vari->variant_count; i++) {
 		const struct qbrt_model_program *program =
 			&file->programs[file->bundles[i].program[model->mode]];
@@ -143,23 +158,41 @@ uint64_t qbrt_model_estimate(const struct qbrt_model *model,
 
 /*
  * Before a launch the device is the file's target, or the larger profile for
- * a file that takes any.
+ * a file that takes any; which cores a count means does not matter here.
  */
+static uint64_t get_expected_cores(const struct qbrt_model *model)
+{
+	uint64_t core_mask = model->file->header.target > 1 ? 0x1 : 0x0f0f;
+
+	if (model->wanted_cores)
+		return model->wanted_cores;
+	while (model->wanted_num_cores &&
+	       model->wanted_num_cores <
+		       (unsigned int)__builtin_popcountll(core_mask))
+		core_mask &= core_mask - 1;
+	return core_mask;
+}
+
 QBRT_API uint64_t qbrt_model_get_memory_estimate(const struct qbrt_model *model)
 {
 	uint64_t core_mask;
-	bool is_regulus;
 
 	if (!model)
 		return 0;
 	core_mask = atomic_load(&model->core_mask);
-	is_regulus = model->file->header.target > 1;
-	if (core_mask)
-		return qbrt_model_estimate(
-			model, (unsigned int)__builtin_popcountll(core_mask),
-			atomic_load(&model->clusters));
-	return is_regulus ? qbrt_model_estimate(model, 1, 1)
-			  : qbrt_model_estimate(model, 8, 2);
+	if (!core_mask)
+		core_mask = get_expected_cores(model);
+	return estimate(model, core_mask);
+}
+
+/* What launch was given; else what it will get, if a list says so (Q273). */
+static uint64_t get_known_cores(const struct qbrt_model *model)
+{
+	uint64_t core_mask = atomic_load(&model->core_mask);
+
+	if (!core_mask && model->mode == QBRT_CORE_MODE_SINGLE)
+		return model->wanted_cores;
+	return core_mask;
 }
 
 static struct qbrt_core_id make_core_id(unsigned int cluster, uint32_t core)
@@ -184,7 +217,7 @@ static bool get_target_core(const struct qbrt_model *model, uint64_t core_mask,
 		}
 	for (unsigned int cluster = 0; cluster < 8; cluster++)
 		if (model->mode != QBRT_CORE_MODE_SINGLE &&
-		    (core_mask >> (cluster * 8)) & 0xff && number-- == 0) {
+		    has_cluster(core_mask, cluster) && number-- == 0) {
 			*core_id = make_core_id(cluster, QBRT_CORE_GLOBAL);
 			return true;
 		}
@@ -194,7 +227,7 @@ static bool get_target_core(const struct qbrt_model *model, uint64_t core_mask,
 QBRT_API bool qbrt_model_is_target(const struct qbrt_model *model,
 				   struct qbrt_core_id core_id)
 {
-	uint64_t core_mask = model ? atomic_load(&model->core_mask) : 0;
+	uint64_t core_mask = model ? get_known_cores(model) : 0;
 	struct qbrt_core_id target;
 
 	for (size_t i = 0;
@@ -220,7 +253,7 @@ qbrt_model_query_target_cores(const struct qbrt_model *model,
 				 !model       ? "model"
 				 : !num_cores ? "num_cores"
 					      : "cores");
-	core_mask = atomic_load(&model->core_mask);
+	core_mask = get_known_cores(model);
 	for (; get_target_core(model, core_mask, num, &core_id); num++)
 		if (num < max_cores)
 			cores[num] = core_id;

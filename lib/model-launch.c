@@ -8,10 +8,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "model-config.h"
 #include "status.h"
 #include "util.h"
 
@@ -25,6 +27,47 @@ static const char *const target_names[] = {
 static const char *const feature_names[] = { "int8",   "half",    "lists",
 					     "state",  "dynamic", "lstm",
 					     "gather", "diag" };
+
+/* "Cluster0/Core0, Cluster0/Core1", into text. */
+static const char *list_cores(uint64_t core_mask, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned int bit = 0; bit < 64 && used < size; bit++)
+		if (core_mask >> bit & 1)
+			used += (size_t)snprintf(
+				text + used, size - used, "%sCluster%u/Core%u",
+				used ? ", " : "", bit / 8, bit % 8);
+	return text;
+}
+
+/* Q155: what the configuration asks for, against what the device has. */
+static enum qbrt_status check_cores(const struct qbrt_model *model,
+				    const struct qbrt_device *device)
+{
+	uint64_t core_mask = device->facts.core_mask;
+	uint64_t lacking = model->wanted_cores & ~core_mask;
+	unsigned int num = (unsigned int)__builtin_popcountll(core_mask);
+	char there[256];
+	char wanted[256];
+
+	if (lacking)
+		return qbrt_fail(
+			QBRT_MODEL_NO_TARGET_CORES,
+			"%s: is configured for cores that %s lacks (%s); it "
+			"has %s",
+			model->name, device->id,
+			list_cores(lacking, wanted, sizeof(wanted)),
+			list_cores(core_mask, there, sizeof(there)));
+	if (model->wanted_num_cores > num)
+		return qbrt_fail(
+			QBRT_MODEL_NO_TARGET_CORES,
+			"%s: is configured for %u cores, and %s has %u: %s",
+			model->name, model->wanted_num_cores, device->id, num,
+			list_cores(core_mask, there, sizeof(there)));
+	return QBRT_OK;
+}
 
 static enum qbrt_status check_device(const struct qbrt_model *model,
 				     const struct qbrt_device *device)
@@ -51,21 +94,48 @@ static enum qbrt_status check_device(const struct qbrt_model *model,
 				 model->name,
 				 model->file->cach ? "a KV cache"
 						   : "recurrent");
-	return QBRT_OK;
+	return check_cores(model, device);
 }
 
-/* Q244, bounded by what each variant allows. */
+/* check_cores has found that the device has them. */
+static uint64_t take_cores(const struct qbrt_model *model,
+			   struct qbrt_device *device)
+{
+	uint64_t mask = device->facts.core_mask;
+	unsigned int num = model->wanted_num_cores;
+
+	if (model->wanted_cores)
+		mask = model->wanted_cores;
+	if (!num)
+		num = (unsigned int)__builtin_popcountll(mask);
+	return qbrt_device_take_cores(device, mask, num);
+}
+
+/* Q244: gangs, or cores of Single, times two. */
+static uint32_t get_default_slots(const struct qbrt_launched *launched)
+{
+	uint32_t num = 0;
+
+	if (launched->mode == DRM_QBNPU_MODE_GLOBAL8)
+		return 2;
+	if (launched->mode == DRM_QBNPU_MODE_SINGLE)
+		return 2 * (uint32_t)__builtin_popcountll(launched->core_mask);
+	for (unsigned int cluster = 0; cluster < 8; cluster++)
+		num += launched->core_mask >> cluster * 8 & 0xff ? 2 : 0;
+	return num;
+}
+
+/* The configuration's or the default, bounded by what each variant allows. */
 static uint32_t choose_slots(const struct qbrt_model *model,
 			     const struct qbrt_launched *launched)
 {
 	const struct qbrt_model_file *file = model->file;
-	uint32_t clusters = launched->device->facts.clusters;
-	uint32_t num = 2 * clusters;
+	uint32_t num = model->wanted_slots;
 
-	if (launched->mode == DRM_QBNPU_MODE_SINGLE)
-		num = 2 * (uint32_t)__builtin_popcountll(launched->core_mask);
-	else if (launched->mode == DRM_QBNPU_MODE_GLOBAL8)
-		num = 2;
+	if (!num)
+		num = get_default_slots(launched);
+	if (num > QBRT_MAX_ACTIVATION_SLOTS)
+		num = QBRT_MAX_ACTIVATION_SLOTS;
 	for (uint32_t i = 0; i < file->vari->variant_count; i++) {
 		uint32_t limit = file->variants[i].activation_slots;
 
@@ -346,6 +416,7 @@ void qbrt_launched_free(struct qbrt_launched *launched)
 {
 	if (!qbrt_device_is_inherited(launched->device)) {
 		destroy_programs(launched);
+		qbrt_device_give_cores(launched->device, launched->core_mask);
 		qbrt_slots_free(&launched->slots);
 	}
 	if (launched->has_weights)
@@ -371,7 +442,7 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 				 "%s: no memory to launch it", model->name);
 	new_launched->device = qbrt_device_ref(device);
 	new_launched->mode = model->mode;
-	new_launched->core_mask = device->facts.core_mask;
+	new_launched->core_mask = take_cores(model, device);
 	new_launched->num_slots = choose_slots(model, new_launched);
 	qbrt_slots_start(&new_launched->slots, new_launched->num_slots);
 	status = place_weights(model, new_launched);

@@ -13,29 +13,78 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "model-config.h"
 #include "status.h"
 #include "util.h"
 
 static atomic_uint next_identifier;
 
 /* Auto takes the one mode that the file has; all variants have the same. */
-static enum qbrt_status resolve_mode(struct qbrt_model *model)
+static enum qbrt_status resolve_mode(struct qbrt_model *model,
+				     enum qbrt_core_mode wanted)
 {
 	const struct qbrt_model_file *file = model->file;
 	uint32_t mask = file->bundles[0].mode_mask;
+	bool is_auto = wanted == QBRT_CORE_MODE_AUTO;
 	char modes[64];
 
-	if (!qbrt_is_power_of_two(mask))
+	if (is_auto && qbrt_is_power_of_two(mask))
+		wanted = (enum qbrt_core_mode)__builtin_ctz(mask);
+	if (wanted < QBRT_CORE_MODE_AUTO && mask >> wanted & 1) {
+		model->mode = wanted;
+		return QBRT_OK;
+	}
+	qbrt_list_bits(mask, qbrt_core_mode_names, QBRT_CORE_MODE_AUTO, modes,
+		       sizeof(modes));
+	if (is_auto)
 		return qbrt_fail(
 			QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH,
 			"%s: bundle 0 (%s) has the core modes %s, and "
 			"CoreMode::Auto takes a file with exactly one",
 			model->name,
 			qbrt_model_file_string(file, file->bundles[0].name),
-			qbrt_list_bits(mask, qbrt_core_mode_names,
-				       QBRT_CORE_MODE_AUTO, modes,
-				       sizeof(modes)));
-	model->mode = (uint32_t)__builtin_ctz(mask);
+			modes);
+	return qbrt_fail(QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH,
+			 "%s: was compiled for the core modes %s, and the "
+			 "configuration asks for %s",
+			 model->name, modes, qbrt_core_mode_names[wanted]);
+}
+
+/* Forcing the only bundle changes nothing. */
+static enum qbrt_status check_bundle(const struct qbrt_model *model, int index)
+{
+	uint32_t num = model->file->variants[0].bundle_count;
+
+	if (index < 0 || (uint32_t)index < num)
+		return QBRT_OK;
+	return qbrt_fail(QBRT_INVALID_ARGUMENT,
+			 "%s: the configuration forces bundle %d, the number "
+			 "of bundles is %u",
+			 model->name, index, num);
+}
+
+/* Takes over what it says, so that it may change afterwards (Q223). */
+static enum qbrt_status configure(struct qbrt_model *model,
+				  const struct qbrt_model_config *config)
+{
+	enum qbrt_status status;
+
+	if (!config)
+		return resolve_mode(model, QBRT_CORE_MODE_AUTO);
+	status = resolve_mode(model, qbrt_model_config_get_core_mode(config));
+	if (!status)
+		status = check_bundle(
+			model, qbrt_model_config_get_forced_npu_bundle(config));
+	if (status)
+		return status;
+	model->has_async_pipeline =
+		qbrt_model_config_get_async_pipeline(config);
+	model->wanted_slots =
+		(uint32_t)qbrt_model_config_get_activation_slots(config);
+	model->wanted_cores = qbrt_model_config_get_core_mask(config);
+	if (!model->wanted_cores)
+		model->wanted_num_cores =
+			(uint32_t)qbrt_model_config_get_num_cores(config);
 	return QBRT_OK;
 }
 
@@ -95,6 +144,7 @@ static struct qbrt_model *alloc_model(const char *path, int fd)
 }
 
 static enum qbrt_status load(int fd, const char *path,
+			     const struct qbrt_model_config *config,
 			     struct qbrt_model **model)
 {
 	struct qbrt_model *new_model = alloc_model(path, fd);
@@ -105,7 +155,7 @@ static enum qbrt_status load(int fd, const char *path,
 				 "no memory for a model");
 	status = qbrt_model_file_read(fd, new_model->name, &new_model->file);
 	if (!status)
-		status = resolve_mode(new_model);
+		status = configure(new_model, config);
 	if (status) {
 		free_model(new_model);
 		return status;
@@ -113,15 +163,6 @@ static enum qbrt_status load(int fd, const char *path,
 	new_model->identifier = atomic_fetch_add(&next_identifier, 1);
 	qbrt_count(live_models);
 	*model = new_model;
-	return QBRT_OK;
-}
-
-static enum qbrt_status check_config(const struct qbrt_model_config *config)
-{
-	if (config)
-		return qbrt_fail(QBRT_NOT_IMPLEMENTED,
-				 "model configurations are not offered yet: "
-				 "pass NULL for the default one");
 	return QBRT_OK;
 }
 
@@ -137,14 +178,11 @@ qbrt_model_load(const char *path, const struct qbrt_model_config *config,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_load: %s is NULL",
 				 path ? "model" : "path");
-	status = check_config(config);
-	if (status)
-		return status;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return qbrt_fail(QBRT_MODEL_FAILED_TO_LOAD_MXQ,
 				 "%s: cannot be opened: %m", path);
-	status = load(fd, path, model);
+	status = load(fd, path, config, model);
 	(void)close(fd);
 	return status;
 }
@@ -153,16 +191,11 @@ QBRT_API enum qbrt_status
 qbrt_model_load_fd(int fd, const struct qbrt_model_config *config,
 		   struct qbrt_model **model)
 {
-	enum qbrt_status status;
-
 	if (fd < 0 || !model)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_load_fd: %s",
 				 model ? "fd is negative" : "model is NULL");
-	status = check_config(config);
-	if (status)
-		return status;
-	return load(fd, NULL, model);
+	return load(fd, NULL, config, model);
 }
 
 /* NULL, and not inside: not launched. */

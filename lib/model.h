@@ -90,6 +90,11 @@ struct qbrt_model {
 	pthread_cond_t retired; /* launched became NULL */
 	/* launch_lock; without it between enter and leave */
 	struct qbrt_launched *launched;
+	/* what the configuration asks for; constant from load on */
+	uint64_t wanted_cores;     /* bit cluster * 8 + core; 0: none named */
+	uint32_t wanted_num_cores; /* of Single; 0: all, or wanted_cores */
+	uint32_t wanted_slots;     /* 0: the default */
+	bool has_async_pipeline;
 };
 
 /*
@@ -118,9 +123,5 @@ const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
  * the library does not know is 0 (Q735).
  */
 void qbrt_answer(void *to, size_t size, const void *from, size_t known);
-
-/* model-info.c: bytes of one launch with this many local cores and clusters. */
-uint64_t qbrt_model_estimate(const struct qbrt_model *model,
-			     unsigned int num_cores, unsigned int num_clusters);
 
 #endif

@@ -113,21 +113,6 @@ START_TEST(null_arguments_are_refused)
 }
 END_TEST
 
-/* A configuration cannot be had yet, so what is given is none. */
-START_TEST(a_configuration_is_refused)
-{
-	struct qbrt_model *model = NULL;
-	const struct qbrt_model_config *config = (const void *)&model;
-
-	ck_assert_status(qbrt_model_load(GOLDEN_MODEL, config, &model),
-			 QBRT_NOT_IMPLEMENTED);
-	ck_assert_ptr_null(model);
-	ck_assert_status(qbrt_model_load_fd(0, config, &model),
-			 QBRT_NOT_IMPLEMENTED);
-	ck_assert_ptr_null(model);
-}
-END_TEST
-
 /* Q261 LD01 */
 START_TEST(a_missing_file_gives_the_systems_reason)
 {
@@ -421,7 +406,6 @@ int main(void)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(null_arguments_are_refused),
-		QBRT_TEST(a_configuration_is_refused),
 		QBRT_TEST(a_missing_file_gives_the_systems_reason),
 		QBRT_TEST(an_unreadable_file_gives_the_systems_reason),
 		QBRT_TEST(what_is_no_model_is_refused_with_its_own_sentence),
@@ -440,5 +424,7 @@ int main(void)
 	memcpy(all, tests, sizeof(tests));
 	num += add_model_info_tests(all + num);
 	num += add_model_launch_tests(all + num);
+	num += add_model_cores_tests(all + num);
+	num += add_model_modes_tests(all + num);
 	return qbrt_test_run("model", all, num);
 }

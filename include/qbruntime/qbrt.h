@@ -194,6 +194,12 @@ enum qbrt_core_mode {
 	QBRT_CORE_MODE_ERROR = 0xF
 };
 
+/* Who chooses the cores of mode Single: the library, or a list. */
+enum qbrt_core_policy {
+	QBRT_CORE_POLICY_AUTO = 0,
+	QBRT_CORE_POLICY_MANUAL = 1
+};
+
 /* Levels of log lines; a level shows what is at or above it, Off nothing. */
 enum qbrt_log_level {
 	QBRT_LOG_LEVEL_DEBUG = 1,
@@ -900,16 +906,182 @@ QBRT_MUST_CHECK enum qbrt_status
 qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 			const void *value);
 
+/* Model configuration */
+
+/*
+ * A configuration with the defaults: core mode Auto, no bundle forced, no
+ * asynchronous inference, the default number of activation slots.
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY.
+ * The caller owns *config and frees it with qbrt_model_config_free.
+ * Threads: one per object. Since: 0.1. Source: qbruntime ModelConfig.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_alloc(struct qbrt_model_config **config);
+
+/*
+ * Another configuration with the same settings.
+ * Statuses and ownership of *copy as qbrt_model_config_alloc's.
+ * Threads: one per object. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_copy(const struct qbrt_model_config *config,
+		       struct qbrt_model_config **copy);
+
+/*
+ * Frees a configuration. Models that were loaded with it keep what it said.
+ * config: NULL is nothing to do.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_model_config_free(struct qbrt_model_config *config);
+
+/*
+ * Whether all getters of both answer the same. Lists in another order differ;
+ * two NULLs are equal.
+ * Threads: one per object. Since: 0.1.
+ */
+bool qbrt_model_config_is_equal(const struct qbrt_model_config *a,
+				const struct qbrt_model_config *b);
+
+/*
+ * Core mode Auto: the one mode that the model file has.
+ * It replaces the mode, cores and clusters of earlier calls, as do the other
+ * functions that set a core mode.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_auto_core_mode.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_auto_core_mode(struct qbrt_model_config *config);
+
+/*
+ * Core mode Single on this many local cores; launch picks those that the fewest
+ * launched models of this process use, the lowest first.
+ * num_cores: 1 to 8; 0: all of the device.
+ * QBRT_INVALID_ARGUMENT: rejected, nothing changes; the reason is also logged
+ * at Warn level, here and by the other functions that set something.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_single_core_mode.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_single_core_mode(struct qbrt_model_config *config,
+				       size_t num_cores);
+
+/*
+ * Core mode Single on these local cores. Whether the device has them is checked
+ * by launch.
+ * core_ids: different ones, no global core; copied. num_core_ids 0: all local
+ * cores of the device.
+ * QBRT_INVALID_ARGUMENT: rejected, nothing changes.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_single_core_mode.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_single_core_ids(struct qbrt_model_config *config,
+				      const struct qbrt_core_id *core_ids,
+				      size_t num_core_ids);
+
+/*
+ * Core mode Multi (or Global4) on these clusters.
+ * clusters: different ones; copied. num_clusters 0: all of the device.
+ * QBRT_INVALID_ARGUMENT: rejected, nothing changes.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_multi_core_mode, set_global4_core_mode.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_multi_core_mode(struct qbrt_model_config *config,
+				      const enum qbrt_cluster *clusters,
+				      size_t num_clusters);
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_global4_core_mode(struct qbrt_model_config *config,
+					const enum qbrt_cluster *clusters,
+					size_t num_clusters);
+
+/*
+ * Core mode Global8, on all cores.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_global8_core_mode.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_global8_core_mode(struct qbrt_model_config *config);
+
+/*
+ * Runs one bundle of the file alone. Files of qbcompile have one, so that 0 is
+ * the whole model; load refuses a larger index.
+ * index: -1: none forced.
+ * QBRT_INVALID_ARGUMENT: below -1; nothing changes.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.force_single_npu_bundle.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_forced_npu_bundle(struct qbrt_model_config *config,
+					int index);
+
+/*
+ * Whether the model may be run asynchronously on host arrays.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_async_pipeline_enabled.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_async_pipeline(struct qbrt_model_config *config,
+				     bool is_enabled);
+
+/*
+ * How many inferences of the launched model may run at once; the file may bound
+ * it further.
+ * count: 1 to 64.
+ * QBRT_INVALID_ARGUMENT: rejected, nothing changes.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.set_activation_slots.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_config_set_activation_slots(struct qbrt_model_config *config,
+				       size_t count);
+
+/*
+ * What has been set. num_cores: the count or the list's length, 0: all, or no
+ * matter of the mode. forced_npu_bundle: -1: none. activation_slots: 0: the
+ * default, which depends on the device (see qbrt_model_get_activation_slots).
+ * Threads: one per object. Since: 0.1. Source: getters of qbruntime
+ * ModelConfig.
+ */
+enum qbrt_core_mode
+qbrt_model_config_get_core_mode(const struct qbrt_model_config *config);
+enum qbrt_core_policy
+qbrt_model_config_get_core_policy(const struct qbrt_model_config *config);
+size_t qbrt_model_config_get_num_cores(const struct qbrt_model_config *config);
+int qbrt_model_config_get_forced_npu_bundle(
+	const struct qbrt_model_config *config);
+bool qbrt_model_config_get_async_pipeline(
+	const struct qbrt_model_config *config);
+size_t
+qbrt_model_config_get_activation_slots(const struct qbrt_model_config *config);
+
+/*
+ * The list that has been set, in its order; borrowed, until the next call that
+ * sets something.
+ * num_core_ids, num_clusters: 0 where no list was set; may be NULL.
+ * Threads: one per object. Since: 0.1. Source: qbruntime
+ * ModelConfig.get_core_ids, getClusters.
+ */
+const struct qbrt_core_id *
+qbrt_model_config_get_core_ids(const struct qbrt_model_config *config,
+			       size_t *num_core_ids);
+const enum qbrt_cluster *
+qbrt_model_config_get_clusters(const struct qbrt_model_config *config,
+			       size_t *num_clusters);
+
 /* Model */
 
 /*
  * Reads and checks a model file, without a device; getters work from then on,
  * and the file is not read again.
- * path: a compiled model, recognised by content. config: NULL.
+ * path: a compiled model, recognised by content. config: copied; NULL: the
+ * defaults.
  * QBRT_MODEL_FAILED_TO_LOAD_MXQ: cannot be opened, or is no such file;
  * QBRT_MODEL_BROKEN_MXQ: damaged; QBRT_MODEL_FORMAT_TOO_NEW: needs a newer
  * library; QBRT_MODEL_PROGRAM_REJECTED: a program breaks a rule;
- * QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH: several core modes.
+ * QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH: the file lacks the configuration's
+ * core mode, or has several where it says Auto; QBRT_INVALID_ARGUMENT: it forces
+ * a bundle that the file lacks.
  * The caller owns *model and frees it with qbrt_model_free.
  * Threads: any. Since: 0.1. Source: qbruntime Model(path, model_config).
  */
@@ -920,7 +1092,7 @@ qbrt_model_load(const char *path, const struct qbrt_model_config *config,
 /*
  * As qbrt_model_load, from an open file.
  * fd: a regular file, read from its beginning whatever its offset; borrowed
- * for the call. config: NULL. Statuses as qbrt_model_load's.
+ * for the call. config and statuses as qbrt_model_load's.
  * The caller owns *model and frees it with qbrt_model_free.
  * Threads: any. Since: 0.1.
  */
@@ -942,7 +1114,8 @@ void qbrt_model_free(struct qbrt_model *model);
  * lacks memory, nothing stays and a later launch may succeed;
  * QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE: compiled for another device, or the
  * device lacks an instruction; QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE:
- * it lacks the core mode; QBRT_NOT_IMPLEMENTED: the model keeps state;
+ * it lacks the core mode; QBRT_MODEL_NO_TARGET_CORES: it lacks cores that the
+ * configuration asks for; QBRT_NOT_IMPLEMENTED: the model keeps state;
  * QBRT_FORKED_PROCESS: model was launched before fork (load it anew), or acc
  * was opened before.
  * After a dispose it waits until jobs of the earlier launch have ended.
@@ -976,7 +1149,8 @@ uint32_t qbrt_model_get_identifier(const struct qbrt_model *model);
 
 /*
  * Bytes of device memory that a launch takes: of the running launch, else of
- * one on the file's target (a file for any device: on 8 cores).
+ * one on the cores that the configuration asks for, of the file's target (a
+ * file for any device: of one with 8 cores).
  * Threads: any. Since: 0.1.
  */
 uint64_t qbrt_model_get_memory_estimate(const struct qbrt_model *model);
@@ -1019,7 +1193,7 @@ void qbrt_model_get_counters(const struct qbrt_model *model,
 			     struct qbrt_model_counters *counters);
 
 /*
- * Whether the launched model runs on that core.
+ * Whether qbrt_model_query_target_cores lists that core.
  * core_id: a single core, local or global.
  * Threads: any. Since: 0.1. Source: qbruntime Model.is_target.
  */
@@ -1027,7 +1201,8 @@ bool qbrt_model_is_target(const struct qbrt_model *model,
 			  struct qbrt_core_id core_id);
 
 /*
- * The cores of the launched model, none before; local cores by cluster and
+ * The cores of the launched model; before a launch those that its configuration
+ * lists, none if it leaves the choice to launch. Local cores by cluster and
  * core, then the global cores where the mode has them.
  * cores: room for max_cores; may be NULL with 0, to ask for the number alone.
  * num_cores: how many there are; at most max_cores are written.
