@@ -49,34 +49,55 @@ static void describe(const struct qbrt_model *model,
 	qbrt_answer(info, now.size, &now, sizeof(now));
 }
 
-static enum qbrt_status query_io(const struct qbrt_model *model, size_t number,
-				 bool is_input, size_t index,
-				 struct qbrt_io_info *info)
+/* info: whose first field is its size. NULL: *status says why. */
+static const struct qbm_io *find_io(const struct qbrt_model *model,
+				    size_t number, bool is_input, size_t index,
+				    const void *info, enum qbrt_status *status)
 {
 	const struct qbm_variant *variant;
 	uint32_t first;
 	uint32_t count;
 
-	if (!model || !info || info->size < sizeof(info->size))
-		return qbrt_fail(QBRT_INVALID_ARGUMENT, "model query: %s",
-				 !model  ? "model is NULL"
-				 : !info ? "info is NULL"
-					 : "info->size is not set");
-	if (number >= model->file->vari->variant_count)
-		return qbrt_fail(QBRT_MODEL_INVALID_VARIANT_IDX,
-				 "%s: variant %zu asked for, there are %u",
-				 model->name, number,
-				 model->file->vari->variant_count);
+	if (!model || !info || *(const size_t *)info < sizeof(size_t)) {
+		*status = qbrt_fail(QBRT_INVALID_ARGUMENT, "model query: %s",
+				    !model  ? "model is NULL"
+				    : !info ? "info is NULL"
+					    : "info->size is not set");
+		return NULL;
+	}
+	if (number >= model->file->vari->variant_count) {
+		*status = qbrt_fail(QBRT_MODEL_INVALID_VARIANT_IDX,
+				    "%s: variant %zu asked for, there are %u",
+				    model->name, number,
+				    model->file->vari->variant_count);
+		return NULL;
+	}
 	variant = &model->file->variants[number];
 	first = is_input ? variant->first_input : variant->first_output;
 	count = is_input ? variant->input_count : variant->output_count;
-	if (index >= count)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: %s %zu of variant %zu asked for, there "
-				 "are %u",
-				 model->name, is_input ? "input" : "output",
-				 index, number, count);
-	describe(model, variant, &model->file->ios[first + index], info);
+	if (index >= count) {
+		*status = qbrt_fail(
+			QBRT_INVALID_ARGUMENT,
+			"%s: %s %zu of variant %zu asked for, there are %u",
+			model->name, is_input ? "input" : "output", index,
+			number, count);
+		return NULL;
+	}
+	*status = QBRT_OK;
+	return &model->file->ios[first + index];
+}
+
+static enum qbrt_status query_io(const struct qbrt_model *model, size_t number,
+				 bool is_input, size_t index,
+				 struct qbrt_io_info *info)
+{
+	enum qbrt_status status;
+	const struct qbm_io *io =
+		find_io(model, number, is_input, index, info, &status);
+
+	if (!io)
+		return status;
+	describe(model, &model->file->variants[number], io, info);
 	return QBRT_OK;
 }
 
@@ -92,6 +113,128 @@ qbrt_model_query_output(const struct qbrt_model *model, size_t variant,
 			size_t index, struct qbrt_io_info *info)
 {
 	return query_io(model, variant, false, index, info);
+}
+
+/* MM05: 128 is the middle of unsigned bytes, so symmetric too. */
+static bool is_asymmetric(const struct qbm_io *io)
+{
+	if (io->device_dtype == QBRT_DTYPE_UINT8 && io->zero_point == 128)
+		return false;
+	return io->zero_point != 0;
+}
+
+static enum qbrt_status query_scale(const struct qbrt_model *model,
+				    size_t number, bool is_input, size_t index,
+				    struct qbrt_scale_info *info)
+{
+	enum qbrt_status status;
+	const struct qbm_io *io =
+		find_io(model, number, is_input, index, info, &status);
+	struct qbrt_scale_info now = { 0 };
+
+	if (!io)
+		return status;
+	now.size = info->size;
+	now.is_uniform = !io->scale_count;
+	now.scales = now.is_uniform ? &io->scale
+				    : model->file->scales + io->scale_first;
+	now.num_scales = now.is_uniform ? 1 : io->scale_count;
+	now.scale = io->scale;
+	now.zero_point = io->zero_point;
+	now.is_asymmetric = is_asymmetric(io);
+	qbrt_answer(info, now.size, &now, sizeof(now));
+	return QBRT_OK;
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_input_scale(const struct qbrt_model *model, size_t variant,
+			     size_t index, struct qbrt_scale_info *info)
+{
+	return query_scale(model, variant, true, index, info);
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_output_scale(const struct qbrt_model *model, size_t variant,
+			      size_t index, struct qbrt_scale_info *info)
+{
+	return query_scale(model, variant, false, index, info);
+}
+
+static enum qbrt_status query_buffer(const struct qbrt_model *model,
+				     size_t number, bool is_input, size_t index,
+				     struct qbrt_buffer_info *info)
+{
+	enum qbrt_status status;
+	const struct qbm_io *io =
+		find_io(model, number, is_input, index, info, &status);
+	struct qbrt_buffer_info now;
+
+	if (!io)
+		return status;
+	now = (struct qbrt_buffer_info){
+		.size = info->size,
+		.original_height = io->buffer_info[0],
+		.original_width = io->buffer_info[1],
+		.original_channel = io->buffer_info[2],
+		.reshaped_height = io->buffer_info[3],
+		.reshaped_width = io->buffer_info[4],
+		.reshaped_channel = io->buffer_info[5],
+		.height = io->buffer_info[6],
+		.width = io->buffer_info[7],
+		.channel = io->buffer_info[8],
+		.max_height = io->buffer_info[9],
+		.max_width = io->buffer_info[10],
+		.max_channel = io->buffer_info[11],
+		.max_cache_size = io->buffer_info[12],
+	};
+	qbrt_answer(info, now.size, &now, sizeof(now));
+	return QBRT_OK;
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_input_buffer(const struct qbrt_model *model, size_t variant,
+			      size_t index, struct qbrt_buffer_info *info)
+{
+	return query_buffer(model, variant, true, index, info);
+}
+
+QBRT_API enum qbrt_status
+qbrt_model_query_output_buffer(const struct qbrt_model *model, size_t variant,
+			       size_t index, struct qbrt_buffer_info *info)
+{
+	return query_buffer(model, variant, false, index, info);
+}
+
+QBRT_API enum qbrt_status qbrt_model_query_cache(const struct qbrt_model *model,
+						 size_t layer,
+						 struct qbrt_cache_info *info)
+{
+	const struct qbrt_model_file *file;
+	struct qbrt_cache_info now = { 0 };
+
+	if (!model || !info || info->size < sizeof(info->size))
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "qbrt_model_query_cache: %s",
+				 !model  ? "model is NULL"
+				 : !info ? "info is NULL"
+					 : "info->size is not set");
+	file = model->file;
+	if (!file->cach)
+		return qbrt_fail(QBRT_MODEL_NO_CACHE,
+				 "%s: has no KV cache, layer %zu asked for",
+				 model->name, layer);
+	if (layer >= file->cach->count)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "%s: cache layer %zu asked for, there are %u",
+				 model->name, layer, file->cach->count);
+	now.size = info->size;
+	now.name = qbrt_model_file_string(file, file->caches[layer].name);
+	now.layer_hash = model->layer_hashes[layer];
+	now.nbytes = file->caches[layer].size;
+	now.num_caches = file->cach->cache_count;
+	now.type = (enum qbrt_cache_type)file->cach->cache_type;
+	qbrt_answer(info, now.size, &now, sizeof(now));
+	return QBRT_OK;
 }
 
 /* A buffer of variant 0's input or output at its largest. */

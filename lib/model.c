@@ -7,6 +7,7 @@
 #include "model.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,25 @@ static enum qbrt_status configure(struct qbrt_model *model,
 	return QBRT_OK;
 }
 
+/* The text that cache files bear in their names. */
+static enum qbrt_status write_layer_hashes(struct qbrt_model *model)
+{
+	const struct qbrt_model_file *file = model->file;
+
+	if (!file->cach)
+		return QBRT_OK;
+	model->layer_hashes =
+		calloc(file->cach->count, sizeof(model->layer_hashes[0]));
+	if (!model->layer_hashes)
+		return qbrt_fail(QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+				 "%s: no memory for a model", model->name);
+	for (uint32_t i = 0; i < file->cach->count; i++)
+		(void)snprintf(model->layer_hashes[i],
+			       sizeof(model->layer_hashes[i]), "%016" PRIx64,
+			       file->caches[i].layer_hash);
+	return QBRT_OK;
+}
+
 /* Launched, ever, by the parent of a fork: its lock and counts mean nothing. */
 static bool is_inherited(const struct qbrt_model *model)
 {
@@ -115,6 +135,7 @@ static void free_model(struct qbrt_model *model)
 		(void)pthread_cond_destroy(&model->retired);
 		(void)pthread_mutex_destroy(&model->launch_lock);
 	}
+	free(model->layer_hashes);
 	free(model->name);
 	free(model->path);
 	free(model);
@@ -156,6 +177,8 @@ static enum qbrt_status load(int fd, const char *path,
 	status = qbrt_model_file_read(fd, new_model->name, &new_model->file);
 	if (!status)
 		status = configure(new_model, config);
+	if (!status)
+		status = write_layer_hashes(new_model);
 	if (status) {
 		free_model(new_model);
 		return status;

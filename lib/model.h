@@ -90,6 +90,7 @@ struct qbrt_model {
 	pthread_cond_t retired; /* launched became NULL */
 	/* launch_lock; without it between enter and leave */
 	struct qbrt_launched *launched;
+	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
 	/* what the configuration asks for; constant from load on */
 	uint64_t wanted_cores;     /* bit cluster * 8 + core; 0: none named */
 	uint32_t wanted_num_cores; /* of Single; 0: all, or wanted_cores */

@@ -426,5 +426,6 @@ int main(void)
 	num += add_model_launch_tests(all + num);
 	num += add_model_cores_tests(all + num);
 	num += add_model_modes_tests(all + num);
+	num += add_model_query_tests(all + num);
 	return qbrt_test_run("model", all, num);
 }

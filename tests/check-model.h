@@ -17,6 +17,7 @@ size_t add_model_launch_tests(struct qbrt_test *all);
 size_t add_model_info_tests(struct qbrt_test *all);
 size_t add_model_cores_tests(struct qbrt_test *all);
 size_t add_model_modes_tests(struct qbrt_test *all);
+size_t add_model_query_tests(struct qbrt_test *all);
 
 #define GOLDEN_MODEL TEST_SRCDIR "/data/golden/copy64.qbm"
 

@@ -200,6 +200,13 @@ enum qbrt_core_policy {
 	QBRT_CORE_POLICY_MANUAL = 1
 };
 
+/* Whose tokens a KV cache holds: of one sequence, or of a batch of them. */
+enum qbrt_cache_type {
+	QBRT_CACHE_TYPE_DEFAULT = 0,
+	QBRT_CACHE_TYPE_BATCH = 1,
+	QBRT_CACHE_TYPE_ERROR = 0xF
+};
+
 /* Levels of log lines; a level shows what is at or above it, Off nothing. */
 enum qbrt_log_level {
 	QBRT_LOG_LEVEL_DEBUG = 1,
@@ -322,6 +329,44 @@ struct qbrt_io_info {
 	 */
 	size_t max_nbytes;
 	int64_t max_shape[8];
+};
+
+/*
+ * Quantisation of an input or output: real = (stored - zero_point) * scale.
+ * scales: as long as the model.
+ */
+struct qbrt_scale_info {
+	size_t size;
+	const float *scales; /* num_scales values: 1, or one per channel */
+	size_t num_scales;
+	float scale; /* 0 if not uniform */
+	int32_t zero_point;
+	uint32_t is_uniform;
+	uint32_t is_asymmetric;
+};
+
+/*
+ * Extents of an input or output, in elements: of the source model, as
+ * rearranged by the host, on the device with its padding, and the largest that
+ * a variable size allows; for the plain layout all are equal.
+ */
+struct qbrt_buffer_info {
+	size_t size;
+	int64_t original_height, original_width, original_channel;
+	int64_t reshaped_height, reshaped_width, reshaped_channel;
+	int64_t height, width, channel;
+	int64_t max_height, max_width, max_channel;
+	int64_t max_cache_size; /* tokens; 0 without a cache */
+};
+
+/* One layer of the KV cache; name and layer_hash: as long as the model. */
+struct qbrt_cache_info {
+	size_t size;
+	const char *name;
+	const char *layer_hash; /* 16 lower-case hexadecimal digits */
+	size_t nbytes;          /* of this layer in one cache */
+	uint32_t num_caches;
+	enum qbrt_cache_type type;
 };
 
 /* Sums since a model was loaded. */
@@ -1225,6 +1270,46 @@ qbrt_model_query_input(const struct qbrt_model *model, size_t variant,
 QBRT_MUST_CHECK enum qbrt_status
 qbrt_model_query_output(const struct qbrt_model *model, size_t variant,
 			size_t index, struct qbrt_io_info *info);
+
+/*
+ * Quantisation of one input (or output) of a variant.
+ * info: size is set by the caller; scales are borrowed, as long as the model.
+ * Statuses as qbrt_model_query_input's.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_input_scale,
+ * get_output_scale.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_input_scale(const struct qbrt_model *model, size_t variant,
+			     size_t index, struct qbrt_scale_info *info);
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_output_scale(const struct qbrt_model *model, size_t variant,
+			      size_t index, struct qbrt_scale_info *info);
+
+/*
+ * Extents of one input (or output) of a variant.
+ * info: size is set by the caller.
+ * Statuses as qbrt_model_query_input's.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_input_buffer_info,
+ * get_output_buffer_info.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_input_buffer(const struct qbrt_model *model, size_t variant,
+			      size_t index, struct qbrt_buffer_info *info);
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_output_buffer(const struct qbrt_model *model, size_t variant,
+			       size_t index, struct qbrt_buffer_info *info);
+
+/*
+ * Describes one layer of the KV cache.
+ * layer: below qbrt_model_get_num_cache_layers.
+ * info: size is set by the caller; strings are borrowed, as long as the model.
+ * QBRT_MODEL_NO_CACHE: the model has none; QBRT_INVALID_ARGUMENT: no such
+ * layer.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_cache_infos.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_cache(const struct qbrt_model *model, size_t layer,
+		       struct qbrt_cache_info *info);
 
 /*
  * Allocates the pinned memory that variant 0's input (or output) takes at its
