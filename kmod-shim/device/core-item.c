@@ -9,7 +9,6 @@
 
 #include <errno.h>
 
-#include "program.h"
 #include "util.h"
 
 #ifdef __SSE__
@@ -135,9 +134,9 @@ int qbnpu_item_run(struct qbnpu_core *core, int64_t stop_ns,
 			*command = 0;
 		return -ECANCELED;
 	}
-	if (job->type == QBNPU_JOB_COPY)
-		return qbnpu_copy_run(job->copy, job->copy_src, job->copy_dst,
-				      &item.pace);
-	return qbnpu_executable_run(job->executable, core->bit, job, core->item,
-				    &item.pace, command);
+	if (atomic_load_explicit(&core->npu->faults.num_plans,
+				 memory_order_relaxed))
+		return qbnpu_fault_run(core, stop_ns, expire, &item.pace,
+				       command);
+	return qbnpu_item_work(core, &item.pace, command);
 }

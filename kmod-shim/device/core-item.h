@@ -8,6 +8,7 @@
 #define QBNPU_CORE_ITEM_H
 
 #include "core.h"
+#include "program.h"
 
 /* A thread's floating point modes; what they are depends on the processor. */
 struct qbnpu_float_modes {
@@ -32,5 +33,18 @@ int64_t qbnpu_job_get_stop_ns(const struct qbnpu_job *job, int64_t begin_ns);
 int qbnpu_item_run(struct qbnpu_core *core, int64_t stop_ns,
 		   void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		   uint32_t *command);
+
+/* What is left of it when no fault strikes the job; inline: for each job. */
+static inline int qbnpu_item_work(struct qbnpu_core *core,
+				  struct qbnpu_pace *pace, uint32_t *command)
+{
+	struct qbnpu_job *job = core->job;
+
+	if (job->type == QBNPU_JOB_COPY)
+		return qbnpu_copy_run(job->copy, job->copy_src, job->copy_dst,
+				      pace);
+	return qbnpu_executable_run(job->executable, core->bit, job, core->item,
+				    pace, command);
+}
 
 #endif

@@ -80,10 +80,12 @@ void qbnpu_jobs_append(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	else
 		list->first = job;
 	list->last = job;
-	if (job->deadline_ns <
+	if (job->deadline_ns >=
 	    atomic_load_explicit(&npu->next_deadline, memory_order_relaxed))
-		atomic_store_explicit(&npu->next_deadline, job->deadline_ns,
-				      memory_order_relaxed);
+		return;
+	atomic_store_explicit(&npu->next_deadline, job->deadline_ns,
+			      memory_order_relaxed);
+	qbnpu_faults_wake(&npu->faults);
 }
 
 /* Takes a job out of its list; nothing happens if it is in none. */
@@ -280,6 +282,7 @@ bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
 	uint32_t i;
 
 	atomic_compare_exchange_strong(&job->stop_cause, &none, cause);
+	qbnpu_faults_wake(&npu->faults);
 	remove_job(npu, job);
 	/* items that a core has and has not begun */
 	for (i = 0; i < npu->num_cores; i++) {

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "fault.h"
 #include "kernels.h"
 #include "npu.h"
 
@@ -41,6 +42,7 @@ struct qbnpu_npu {
 	const struct qbnpu_engine *engine; /* NULL: the cores */
 	void *engine_arg;
 
+	struct qbnpu_faults faults;
 	struct qbnpu_counters counters;
 	atomic_uint_fast64_t memory_free;
 	/* earliest deadline of a waiting job; written under the lock */

@@ -102,16 +102,24 @@ int qbnpu_npu_open(const struct qbnpu_config *config, struct qbnpu_npu **npu)
 		return -ENOMEM;
 	made->kernels = kernels;
 	made->poison = config->poison;
+	err = qbnpu_faults_start(&made->faults, config->number,
+				 config->fault_plan);
+	if (err)
+		goto err_free;
 	err = set_facts(&made->facts, profile, config->memory);
 	if (!err)
 		err = qbnpu_cores_start(made);
-	if (err) {
-		free(made);
-		return err;
-	}
+	if (err)
+		goto err_stop;
 	atomic_init(&made->memory_free, made->facts.memory);
 	*npu = made;
 	return 0;
+
+err_stop:
+	qbnpu_faults_stop(&made->faults);
+err_free:
+	free(made);
+	return err;
 }
 
 void qbnpu_npu_close(struct qbnpu_npu *npu)
@@ -121,6 +129,7 @@ void qbnpu_npu_close(struct qbnpu_npu *npu)
 	if (npu->engine)
 		npu->engine->drain(npu->engine_arg);
 	qbnpu_cores_stop(npu);
+	qbnpu_faults_stop(&npu->faults);
 	free(npu);
 }
 

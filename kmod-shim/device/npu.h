@@ -33,7 +33,9 @@ struct qbnpu_config {
 	uint64_t memory;  /* bytes of device memory, 0: the profile's */
 	enum qbnpu_backend backend;
 	const char *plugin_dir; /* folder of the kernel plugin, or NULL */
-	bool poison; /* scratch and outputs are 0xA5 before each job */
+	bool poison;     /* scratch and outputs are 0xA5 before each job */
+	uint32_t number; /* that dev= of a fault plan names */
+	const char *fault_plan; /* NULL: none (fault.h) */
 };
 
 /* What the device is; constant while it is open. */
@@ -74,6 +76,25 @@ struct qbnpu_counters {
 /* A program that is ready to run on this device. */
 struct qbnpu_executable;
 
+enum qbnpu_fault_word {
+	QBNPU_FAULT_UNDECIDED = 0, /* no item of the job has begun */
+	QBNPU_FAULT_NONE,
+	QBNPU_FAULT_HANG,
+	QBNPU_FAULT_ERROR,
+	QBNPU_FAULT_SLOW,
+	QBNPU_FAULT_LATE,
+};
+
+/* The fault that strikes a job; see fault.c. */
+struct qbnpu_fault_hit {
+	enum qbnpu_fault_word word;
+	uint32_t plan;
+	uint32_t command;
+	uint32_t item;
+	int64_t factor;
+	int64_t ns;
+};
+
 enum qbnpu_job_type {
 	QBNPU_JOB_RUN = 1,
 	QBNPU_JOB_COPY = 2,
@@ -109,6 +130,7 @@ struct qbnpu_job {
 	int32_t priority; /* -2 .. 0, smaller is more urgent */
 	uint32_t item_count;
 	uint32_t params[QBNPU_MAX_PARAMS];
+	uint32_t queue;      /* the driver's number of it, for faults */
 	uint64_t core_mask;  /* COPY: any core when 0 */
 	int64_t submit_ns;   /* CLOCK_MONOTONIC, for accounting */
 	int64_t deadline_ns; /* absolute; INT64_MAX: none */
@@ -142,6 +164,7 @@ struct qbnpu_job {
 	atomic_uint_fast64_t busy_ns;
 	uint32_t is_started;
 	uint32_t is_complete;
+	struct qbnpu_fault_hit fault;
 };
 
 struct qbnpu_npu;
@@ -159,8 +182,8 @@ struct qbnpu_engine {
 };
 
 /*
- * Opens a device; starts no thread. -EINVAL: unknown name; -ENOENT: the
- * backend asked for has no plugin file; -ENOMEM. Never above half of the
+ * Opens a device; starts no thread. -EINVAL: unknown name, or a fault plan that
+ * does not parse; -ENOENT: the backend asked for has no plugin file; -ENOMEM. Never above half of the
  * machine's memory (Q121).
  */
 int qbnpu_npu_open(const struct qbnpu_config *config, struct qbnpu_npu **npu);
