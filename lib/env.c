@@ -294,6 +294,23 @@ static bool parse_soft_poison(struct qbrt_env *env, const char *name,
 	return true;
 }
 
+static bool parse_soft_fault(struct qbrt_env *env, const char *name,
+			     const char *value)
+{
+	const size_t room = sizeof(env->kmd.soft_fault_plan) - 1;
+	const size_t length = strlen(value);
+
+	(void)name;
+	if (!qbrt_kmd_soft_is_fault_plan(value, &env->malformed_at))
+		return false;
+	if (length > room) {
+		env->malformed_at = room;
+		return false;
+	}
+	memcpy(env->kmd.soft_fault_plan, value, length + 1);
+	return true;
+}
+
 static bool parse_timeout(struct qbrt_env *env, const char *name,
 			  const char *value)
 {
@@ -334,6 +351,11 @@ static bool parse_log_level(struct qbrt_env *env, const char *name,
 	"a comma-separated list of device numbers N or NAME:N, NAME one of " \
 	"aries-rb, regulus-ra, regulus-rb, regulus-ra-usb, regulus-rb-usb; " \
 	"at most 256 different ones; empty: no device"
+#define FAULT_FORM \
+	"FAULT[;FAULT]..., at most 1023 characters, FAULT one of hang, error, " \
+	"slow, late, optionally with :KEY=NUMBER[,KEY=NUMBER]..., KEY job, " \
+	"every, count, queue, core (CLUSTER.CORE), p (0 to 1), seed, dev; for " \
+	"hang and error also cmd, item; slow takes factor or ns, late ns"
 #define LOG_LEVEL_FORM \
 	"debug, info, warn, err, fatal, off, or a number from 1 (debug) " \
 	"to 6 (off)"
@@ -355,6 +377,7 @@ static const struct variable variables[] = {
 	  "bytes above 0, optionally with K, M or G behind the number" },
 	{ "QBRUNTIME_SOFT_BACKEND", parse_soft_backend, "auto, ref or onednn" },
 	{ "QBRUNTIME_SOFT_POISON", parse_soft_poison, "0 or 1" },
+	{ "QBRUNTIME_SOFT_FAULT", parse_soft_fault, FAULT_FORM },
 };
 
 static void fill_defaults(struct qbrt_env *env)
@@ -373,10 +396,29 @@ static void fill_defaults(struct qbrt_env *env)
 			       "%s", data_dir);
 }
 
+/* rest: the value from what is wrong with it on. */
+static enum qbrt_status fail_malformed(const struct variable *variable,
+				       const char *value, const char *rest)
+{
+	char escaped[128], escaped_rest[32];
+
+	qbrt_escape(value, strlen(value), escaped, sizeof(escaped));
+	if (rest == value)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "%s is \"%s\", accepted is %s", variable->name,
+				 escaped, variable->form);
+	return qbrt_fail(QBRT_INVALID_ARGUMENT,
+			 "%s is \"%s\", wrong from character %zu on (\"%s\"), "
+			 "accepted is %s",
+			 variable->name, escaped, (size_t)(rest - value) + 1,
+			 qbrt_escape(rest, strlen(rest), escaped_rest,
+				     sizeof(escaped_rest)),
+			 variable->form);
+}
+
 enum qbrt_status qbrt_env_read(struct qbrt_env *env)
 {
-	const struct variable *malformed = NULL;
-	char escaped[128];
+	enum qbrt_status status = QBRT_OK;
 	const char *value;
 	size_t i;
 
@@ -385,16 +427,11 @@ enum qbrt_status qbrt_env_read(struct qbrt_env *env)
 		value = secure_getenv(variables[i].name);
 		if (!value || variables[i].parse(env, variables[i].name, value))
 			continue;
-		if (!malformed) {
-			malformed = &variables[i];
-			qbrt_escape(value, strlen(value), escaped,
-				    sizeof(escaped));
-		}
+		if (!status)
+			status = fail_malformed(&variables[i], value,
+						value + env->malformed_at);
 	}
-	if (!malformed)
-		return QBRT_OK;
-	return qbrt_fail(QBRT_INVALID_ARGUMENT, "%s is \"%s\", accepted is %s",
-			 malformed->name, escaped, malformed->form);
+	return status;
 }
 
 void qbrt_env_apply_log_level(void)

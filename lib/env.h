@@ -34,6 +34,7 @@ struct qbrt_env {
 	/* QBRUNTIME_NPU_TIMEOUT_MS in ns; 0: the longest the device takes */
 	int64_t npu_timeout_ns;
 	enum qbrt_log_level log_level; /* 0: not set */
+	size_t malformed_at;           /* in a plan; 0: elsewhere */
 	struct qbrt_kmd_options kmd;
 };
 

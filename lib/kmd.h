@@ -16,6 +16,7 @@
 
 #define QBRT_KMD_MAX_SOFT_NODES 128
 #define QBRT_KMD_NAME_SIZE 32
+#define QBRT_KMD_PLAN_SIZE 1024
 
 enum qbrt_kmd_backend {
 	QBRT_KMD_BACKEND_AUTO = 0, /* the plugin if it loads, else ref */
@@ -34,6 +35,7 @@ struct qbrt_kmd_options {
 	uint64_t soft_memory; /* bytes of device memory, 0: the profile's */
 	enum qbrt_kmd_backend soft_backend;
 	bool soft_poison; /* scratch and outputs are 0xA5 before each job */
+	char soft_fault_plan[QBRT_KMD_PLAN_SIZE]; /* fault plan, "": none */
 	char plugin_dir[4096]; /* folder of the plugin, "": none */
 };
 
@@ -99,6 +101,9 @@ struct qbrt_kmd {
 };
 
 extern const struct qbrt_kmd qbrt_kmd_soft;
+
+/* Whether plan is one; false: *at is its first character that is wrong. */
+bool qbrt_kmd_soft_is_fault_plan(const char *plan, size_t *at);
 
 /* Drivers in the order in which their devices are listed; ends with NULL. */
 extern const struct qbrt_kmd *const qbrt_kmd_drivers[];

@@ -158,6 +158,7 @@ START_TEST(a_malformed_variable_fails_the_open)
 		{ "QBRUNTIME_NPU_TIMEOUT_MS", "1s" },
 		{ "QBRUNTIME_SOFT_MEMORY", "-1" },
 		{ "QBRUNTIME_SOFT_BACKEND", "fast" },
+		{ "QBRUNTIME_SOFT_FAULT", "hang;unplug" },
 	};
 
 	set(bad[_i].name, bad[_i].value);
@@ -430,7 +431,7 @@ int main(void)
 		QBRT_TEST(
 			what_is_not_there_is_not_found_and_the_sentence_lists_what_is),
 		QBRT_TEST(an_alias_never_guesses),
-		QBRT_LOOP_TEST(a_malformed_variable_fails_the_open, 5),
+		QBRT_LOOP_TEST(a_malformed_variable_fails_the_open, 6),
 		QBRT_TEST(
 			a_timeout_beyond_the_device_is_refused_and_zero_is_the_longest),
 		QBRT_LOOP_TEST(a_node_that_does_not_open_says_why, 6),

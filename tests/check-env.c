@@ -24,6 +24,7 @@ static const char *const variables[] = {
 	"QBRUNTIME_SOFT_MEMORY",
 	"QBRUNTIME_SOFT_BACKEND",
 	"QBRUNTIME_SOFT_POISON",
+	"QBRUNTIME_SOFT_FAULT",
 };
 
 static struct qbrt_env env;
@@ -68,6 +69,7 @@ START_TEST(nothing_set_gives_the_defaults)
 	ck_assert_uint_eq(env.kmd.soft_memory, 0);
 	ck_assert_int_eq(env.kmd.soft_backend, QBRT_KMD_BACKEND_AUTO);
 	ck_assert(!env.kmd.soft_poison);
+	ck_assert_str_eq(env.kmd.soft_fault_plan, "");
 	ck_assert_str_eq(env.kmd.plugin_dir, "");
 	ck_assert_int_eq((int)env.log_level, 0);
 }
@@ -323,6 +325,36 @@ START_TEST(backend_and_poison_are_words_of_a_short_list)
 }
 END_TEST
 
+/* Q771 Q769 K319: the sentence says where the plan goes wrong */
+START_TEST(fault_is_a_plan_of_the_device)
+{
+	char longest[QBRT_KMD_PLAN_SIZE + 1];
+
+	ck_assert_ok(read_with("QBRUNTIME_SOFT_FAULT",
+			       "hang:cmd=2,p=0.5;late:ns=7"));
+	ck_assert_str_eq(env.kmd.soft_fault_plan, "hang:cmd=2,p=0.5;late:ns=7");
+	check_malformed("QBRUNTIME_SOFT_FAULT", "hang:cmd=2;crash:p=1");
+	ck_assert_str_eq(env.kmd.soft_fault_plan, "");
+	ck_assert_detail("QBRUNTIME_SOFT_FAULT is \"hang:cmd=2;crash:p=1\", "
+			 "wrong from character 12 on (\"crash:p=1\"), "
+			 "accepted is FAULT[;FAULT]..., at most 1023 ");
+	check_malformed("QBRUNTIME_SOFT_FAULT", "late");
+	ck_assert_detail("wrong from character 5 on (\"\")");
+	check_malformed("QBRUNTIME_SOFT_FAULT", "");
+	check_malformed("QBRUNTIME_SOFT_FAULT", "hang:cmd=\x1b[31m");
+	ck_assert_ptr_null(strchr(qbrt_error_detail(), '\x1b'));
+	/* as long as it may be, then one character more */
+	(void)snprintf(longest, sizeof(longest), "hang:job=%0*d",
+		       QBRT_KMD_PLAN_SIZE - 10, 1);
+	ck_assert_ok(read_with("QBRUNTIME_SOFT_FAULT", longest));
+	ck_assert_uint_eq(strlen(env.kmd.soft_fault_plan), 1023);
+	(void)snprintf(longest, sizeof(longest), "hang:job=%0*d",
+		       QBRT_KMD_PLAN_SIZE - 9, 1);
+	check_malformed("QBRUNTIME_SOFT_FAULT", longest);
+	ck_assert_detail("wrong from character 1024 on (\"1\")");
+}
+END_TEST
+
 /* Q765 */
 START_TEST(log_level_is_a_name_or_a_number)
 {
@@ -416,6 +448,7 @@ int main(void)
 		QBRT_TEST(soft_memory_takes_bytes_with_suffix),
 		QBRT_TEST(timeout_is_whole_milliseconds),
 		QBRT_TEST(backend_and_poison_are_words_of_a_short_list),
+		QBRT_TEST(fault_is_a_plan_of_the_device),
 		QBRT_TEST(log_level_is_a_name_or_a_number),
 		QBRT_TEST(older_log_variable_counts_only_without_the_newer),
 		QBRT_TEST(log_level_reaches_the_log),

@@ -131,6 +131,8 @@ START_TEST(device_tells_the_limits)
 	ck_assert_int_eq(device->priority_max, 0);
 	ck_assert(device->features & DRM_QBNPU_FEATURE_PROGRESS);
 	ck_assert(device->features & DRM_QBNPU_FEATURE_COPY);
+	ck_assert(!(device->features & DRM_QBNPU_FEATURE_FORCED_FAULTS) ==
+		  (device->kind != DRM_QBNPU_KIND_SOFTWARE));
 	ck_assert_uint_ne(device->instance, 0);
 	ck_assert_uint_eq(device->state, DRM_QBNPU_STATE_READY);
 	kmd_end();

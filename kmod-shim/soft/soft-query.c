@@ -37,7 +37,8 @@ static void fill_device(const struct qbnpu_soft_file *file,
 			    DRM_QBNPU_FEATURE_PROGRESS |
 			    DRM_QBNPU_FEATURE_DEVICE_TIME |
 			    DRM_QBNPU_FEATURE_SYNCOBJ_EVENTFD |
-			    DRM_QBNPU_FEATURE_MEMFD | DRM_QBNPU_FEATURE_COPY,
+			    DRM_QBNPU_FEATURE_MEMFD | DRM_QBNPU_FEATURE_COPY |
+			    DRM_QBNPU_FEATURE_FORCED_FAULTS,
 		.isa_features = facts->caps.isa_features,
 		.isa_major = QBNPU_ISA_MAJOR,
 		.isa_minor = (__u16)facts->caps.isa_minor,

@@ -17,6 +17,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "device/fault.h"
 #include "util.h"
 
 #define NUM_SLOTS 4096
@@ -171,6 +172,10 @@ static int open_npu(const struct qbrt_kmd_options *options, int node,
 		.plugin_dir =
 			options->plugin_dir[0] ? options->plugin_dir : NULL,
 		.poison = options->soft_poison,
+		.number = (uint32_t)node,
+		.fault_plan = options->soft_fault_plan[0]
+				      ? options->soft_fault_plan
+				      : NULL,
 	};
 	int err;
 
@@ -180,6 +185,13 @@ static int open_npu(const struct qbrt_kmd_options *options, int node,
 	err = qbnpu_npu_open(&config, npu);
 	/* to the caller -ENOENT would mean that there is no such node */
 	return err == -ENOENT ? -EINVAL : err;
+}
+
+bool qbrt_kmd_soft_is_fault_plan(const char *plan, size_t *at)
+{
+	size_t num;
+
+	return !qbnpu_fault_parse(plan, NULL, &num, at);
 }
 
 static int open_device(const struct qbrt_kmd_options *options, int node,
@@ -401,7 +413,7 @@ atomic_uint_fast64_t *qbnpu_soft_get_system_used(void)
 	return &atomic_load(&current)->system_used;
 }
 
-struct qbnpu_npu *qbnpu_soft_npu(int number)
+QBRT_API struct qbnpu_npu *qbnpu_soft_npu(int number)
 {
 	struct registry *registry = get_registry();
 	struct qbnpu_soft_device *device;

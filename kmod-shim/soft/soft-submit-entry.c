@@ -220,6 +220,7 @@ static struct qbnpu_soft_job *make_job(const struct qbnpu_soft_entry *entry)
 	if (job->program)
 		atomic_fetch_add(&job->program->references, 1);
 	job->npu.priority = entry->queue->priority;
+	job->npu.queue = entry->queue->number;
 	job->npu.item_count = 1;
 	job->npu.submit_ns = entry->now_ns;
 	job->npu.deadline_ns =

@@ -75,7 +75,7 @@ static atomic_ulong fail_request;
 static atomic_uint fail_countdown;
 static atomic_int fail_errno;
 
-void qbnpu_soft_fail(unsigned long request, unsigned int nth, int err)
+QBRT_API void qbnpu_soft_fail(unsigned long request, unsigned int nth, int err)
 {
 	atomic_store(&fail_request, 0);
 	atomic_store(&fail_errno, err);

@@ -23,6 +23,7 @@ static const char *const variables[] = {
 	"QBRUNTIME_SOFT_MEMORY",
 	"QBRUNTIME_SOFT_BACKEND",
 	"QBRUNTIME_SOFT_POISON",
+	"QBRUNTIME_SOFT_FAULT",
 };
 #define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
@@ -55,7 +56,7 @@ static void set_variables(char *text)
 
 static void check_env(const struct qbrt_env *env)
 {
-	size_t i;
+	size_t i, at;
 
 	require(env->num_visible <= QBRT_ENV_MAX_VISIBLE);
 	require(!env->is_visible_malformed || !env->num_visible);
@@ -68,6 +69,9 @@ static void check_env(const struct qbrt_env *env)
 	require(!env->is_soft_malformed || !env->kmd.num_soft_names);
 	for (i = 0; i < env->kmd.num_soft_names; i++)
 		require(is_name(env->kmd.soft_names[i]));
+	require(memchr(env->kmd.soft_fault_plan, 0, QBRT_KMD_PLAN_SIZE) &&
+		(!*env->kmd.soft_fault_plan ||
+		 qbrt_kmd_soft_is_fault_plan(env->kmd.soft_fault_plan, &at)));
 	require(env->npu_timeout_ns >= 0 &&
 		env->npu_timeout_ns <= INT32_MAX * INT64_C(1000000));
 	require((int)env->log_level >= 0 &&
