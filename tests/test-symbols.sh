@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The map is the set of dynamic symbols, node by node, and nothing with another
-# prefix leaves the objects. Usage: test-symbols.sh [MAP LIBRARY ARCHIVE].
+# The map is the set of dynamic symbols, node by node; nothing with another
+# prefix leaves the objects; hooks of the tests have a node of their own, and no
+# public header has them (SH5). Usage: test-symbols.sh [MAP LIBRARY ARCHIVE].
 set -u
 map=${1:-${top_srcdir:-..}/lib/libqbruntime.map}
 library=${2:-${top_builddir:-..}/lib/.libs/libqbruntime.so}
@@ -40,5 +41,16 @@ if [ -s "$work/leaks" ]; then
 else
 	echo "ok 2 - every global symbol begins with qbrt_ or qbnpu_"
 fi
-echo "1..2"
+
+# published nodes: qbrt_ alone; the private one: qbnpu_ alone
+awk '($1 == "QBRUNTIME_PRIVATE") != ($2 ~ /^qbnpu_/) { print }' "$work/map" >"$work/private"
+grep -rn 'qbnpu_' "${top_srcdir:-..}/include" >>"$work/private"
+if [ -s "$work/private" ] || ! grep -q '^QBRUNTIME_PRIVATE ' "$work/map"; then
+	echo "not ok 3 - hooks of the tests are in the private node and in no public header"
+	sed 's/^/# /' "$work/private"
+	failed=1
+else
+	echo "ok 3 - hooks of the tests are in the private node and in no public header"
+fi
+echo "1..3"
 exit $failed
