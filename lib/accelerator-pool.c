@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "job.h"
 #include "status.h"
 
 struct qbrt_device_pools *qbrt_device_pools_alloc(void)
@@ -51,6 +53,33 @@ static int take_idle(struct qbrt_device_pools *pools)
 	return -1;
 }
 
+/* A driver without the page is asked for each look at a queue's progress. */
+static int map_progress(struct qbrt_device *device, struct qbrt_queue *queue)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	int err = 0;
+
+	if (queue->progress_index == DRM_QBNPU_NONE)
+		return 0;
+	if (!pools->progress)
+		err = device->kmd->mmap(device->file, queue->progress_offset,
+					device->facts.progress_size, PROT_READ,
+					&pools->progress);
+	if (!err)
+		queue->progress = (const struct drm_qbnpu_progress *)
+					  pools->progress +
+				  queue->progress_index;
+	return err;
+}
+
+void qbrt_device_unmap_progress(struct qbrt_device *device)
+{
+	if (device->pools->progress)
+		(void)device->kmd->munmap(device->file, device->pools->progress,
+					  device->facts.progress_size);
+	device->pools->progress = NULL;
+}
+
 /* A new queue, in use; -ENOSPC: the driver or the table has no more. */
 static int add_queue(struct qbrt_device *device, unsigned int *index)
 {
@@ -64,6 +93,11 @@ static int add_queue(struct qbrt_device *device, unsigned int *index)
 		err = qbrt_queue_open(device->kmd, device->file,
 				      &pools->queues[num]);
 	if (!err) {
+		err = map_progress(device, &pools->queues[num]);
+		if (err)
+			qbrt_queue_close(&pools->queues[num]);
+	}
+	if (!err) {
 		atomic_store(&pools->users[num], 1);
 		atomic_store(&pools->num_queues, num + 1);
 		*index = num;
@@ -72,26 +106,32 @@ static int add_queue(struct qbrt_device *device, unsigned int *index)
 	return err;
 }
 
+/* A second user comes under the lock: see qbrt_device_cancel_queue(). */
+static bool join_users(struct qbrt_device_pools *pools, unsigned int at)
+{
+	unsigned int users = atomic_load(&pools->users[at]);
+
+	while (users)
+		if (atomic_compare_exchange_weak(&pools->users[at], &users,
+						 users + 1))
+			return true;
+	return false;
+}
+
 /* Joins the users of a queue that has some. false: all are idle by now. */
 static bool share_queue(struct qbrt_device_pools *pools, unsigned int *index)
 {
 	unsigned int num = atomic_load(&pools->num_queues);
+	bool is_shared = false;
 	unsigned int i;
 
-	for (i = 0; i < num; i++) {
-		unsigned int at =
-			atomic_fetch_add(&pools->next_shared, 1) % num;
-		unsigned int users = atomic_load(&pools->users[at]);
-
-		while (users) {
-			if (!atomic_compare_exchange_weak(&pools->users[at],
-							  &users, users + 1))
-				continue;
-			*index = at;
-			return true;
-		}
+	(void)pthread_mutex_lock(&pools->queue_lock);
+	for (i = 0; i < num && !is_shared; i++) {
+		*index = atomic_fetch_add(&pools->next_shared, 1) % num;
+		is_shared = join_users(pools, *index);
 	}
-	return false;
+	(void)pthread_mutex_unlock(&pools->queue_lock);
+	return is_shared;
 }
 
 enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
@@ -137,6 +177,46 @@ void qbrt_device_give_queue(struct qbrt_device *device,
 	(void)atomic_fetch_or_explicit(&pools->idle[index / 64],
 				       UINT64_C(1) << (index % 64),
 				       memory_order_release);
+}
+
+bool qbrt_device_cancel_queue(struct qbrt_device *device,
+			      struct qbrt_queue *queue)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	size_t index = (size_t)(queue - pools->queues);
+	bool is_alone;
+
+	(void)pthread_mutex_lock(&pools->queue_lock);
+	is_alone = atomic_load(&pools->users[index]) == 1;
+	if (is_alone)
+		(void)qbrt_queue_cancel(queue, 0);
+	(void)pthread_mutex_unlock(&pools->queue_lock);
+	return is_alone;
+}
+
+void qbrt_device_collect(struct qbrt_device *device)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	unsigned int num = atomic_load(&pools->num_queues);
+	unsigned int i;
+
+	for (i = 0; i < num; i++)
+		qbrt_queue_collect(&pools->queues[i]);
+}
+
+struct qbrt_job *qbrt_device_find_job(struct qbrt_device *device,
+				      bool (*matches)(const struct qbrt_job *job,
+						      void *arg),
+				      void *arg)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	unsigned int num = atomic_load(&pools->num_queues);
+	struct qbrt_job *job = NULL;
+	unsigned int i;
+
+	for (i = 0; i < num && !job; i++)
+		job = qbrt_queue_find(&pools->queues[i], matches, arg);
+	return job;
 }
 
 static unsigned int find_least_launched(const struct qbrt_device_pools *pools,

@@ -34,7 +34,9 @@ struct qbrt_device_pools {
 	atomic_uint num_queues;             /* grows under queue_lock */
 	atomic_uint next_shared;
 	_Atomic uint64_t idle[QBRT_QUEUE_WORDS]; /* bit per idle queue */
-	pthread_mutex_t queue_lock;
+	pthread_mutex_t queue_lock; /* also: to become one of several users */
+	/* the progress page, mapped with the first queue; NULL: there is none */
+	void *progress;
 
 	pthread_mutex_t core_lock;             /* guards launches */
 	unsigned int launches[QBRT_MAX_CORES]; /* by bit of core_mask */
@@ -56,6 +58,9 @@ struct qbrt_device_pools *qbrt_device_pools_alloc(void);
 
 /* Memory alone: the file that queues and buffers belong to ends them. */
 void qbrt_device_pools_free(struct qbrt_device_pools *pools);
+
+/* Before the file is closed. */
+void qbrt_device_unmap_progress(struct qbrt_device *device);
 
 /* qbrt_device_give_buffer for what is_shared. */
 void qbrt_device_give_shared(struct qbrt_device *device,

@@ -98,7 +98,12 @@ struct qbrt_device *qbrt_device_ref(struct qbrt_device *device)
 /* The file ends queues and buffers; only mappings must be given back before. */
 static void close_device(struct qbrt_device *device)
 {
+	struct qbrt_device_part *retire = atomic_load(&device->retire);
+
+	if (retire)
+		retire->stop(retire);
 	(void)qbrt_device_trim(device);
+	qbrt_device_unmap_progress(device);
 	if (!qbrt_device_is_inherited(device))
 		device->kmd->close(device->file);
 	qbrt_device_pools_free(device->pools);

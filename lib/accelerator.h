@@ -21,6 +21,13 @@
 
 #define QBRT_MAX_QUEUES 256
 
+struct qbrt_job;
+
+/* Of a unit above this one; first member of the unit's own struct. */
+struct qbrt_device_part {
+	void (*stop)(struct qbrt_device_part *part);
+};
+
 struct qbrt_device {
 	const struct qbrt_kmd *kmd;
 	int file;
@@ -34,6 +41,8 @@ struct qbrt_device {
 	/* the rest belongs to accelerator.c */
 	char path[64]; /* of the node */
 	struct qbrt_device_pools *pools;
+	/* retire.c's, made when first needed; stopped by the last close */
+	_Atomic(struct qbrt_device_part *) retire;
 	unsigned int references;  /* registry lock */
 	struct qbrt_device *next; /* registry lock */
 };
@@ -65,6 +74,22 @@ enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
 					struct qbrt_queue **queue);
 void qbrt_device_give_queue(struct qbrt_device *device,
 			    struct qbrt_queue *queue);
+
+/* Ends what is complete of all jobs in the queues' lists. */
+void qbrt_device_collect(struct qbrt_device *device);
+
+/* qbrt_queue_find() over all queues. */
+struct qbrt_job *qbrt_device_find_job(struct qbrt_device *device,
+				      bool (*matches)(const struct qbrt_job *job,
+						      void *arg),
+				      void *arg);
+
+/*
+ * Cancels all jobs of a queue that has no user but the caller's slot. false:
+ * others use it too, nothing was done.
+ */
+bool qbrt_device_cancel_queue(struct qbrt_device *device,
+			      struct qbrt_queue *queue);
 
 /*
  * Cores for a launch, which others may have too: the num cores of mask that

@@ -40,13 +40,14 @@ static enum qbrt_status copy_options(const struct qbrt_infer_options *from,
 	return QBRT_OK;
 }
 
-static enum qbrt_status check_options(const struct qbrt_infer_options *options)
+static enum qbrt_status check_options(const struct qbrt_infer_options *options,
+				      uint32_t allowed)
 {
-	if (options->flags & ~QBRT_INFER_BLOCKING)
+	if (options->flags & ~allowed)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "infer options: flags 0x%x, and inference on "
-				 "pinned memory takes QBRT_INFER_BLOCKING only",
-				 options->flags);
+				 "infer options: flags are 0x%x, and this call "
+				 "takes those of 0x%x",
+				 options->flags, allowed);
 	if (options->reserved)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "infer options: reserved is not 0");
@@ -63,63 +64,125 @@ static enum qbrt_status check_options(const struct qbrt_infer_options *options)
 
 enum qbrt_status
 qbrt_inference_read_options(struct qbrt_inference *inference,
-			    const struct qbrt_infer_options *options)
+			    const struct qbrt_infer_options *options,
+			    uint32_t allowed)
 {
 	struct qbrt_infer_options known;
 	enum qbrt_status status;
 
 	inference->timeout = 0;
 	inference->wait_flags = 0;
+	inference->is_try = false;
 	if (!options)
 		return QBRT_OK;
-	status = copy_options(options, &known);
-	if (!status)
-		status = check_options(&known);
+	if (options->size != sizeof(*options)) {
+		status = copy_options(options, &known);
+		if (status)
+			return status;
+		options = &known;
+	}
+	status = check_options(options, allowed);
 	if (status)
 		return status;
-	if (known.cache_size && !inference->model->file->cach)
+	if (options->cache_size && !inference->model->file->cach)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "%s: has no cache, and cache_size is %llu",
 				 inference->model->name,
-				 (unsigned long long)known.cache_size);
-	inference->timeout = known.timeout;
-	if (known.flags & QBRT_INFER_BLOCKING)
+				 (unsigned long long)options->cache_size);
+	inference->timeout = options->timeout;
+	if (options->flags & QBRT_INFER_BLOCKING)
 		inference->wait_flags = DRM_QBNPU_WAIT_BLOCKING;
+	inference->is_try = options->flags & QBRT_INFER_TRY;
 	return QBRT_OK;
 }
 
-static enum qbrt_status check_list(const struct qbrt_inference *inference,
-				   const char *what,
-				   struct qbrt_pinned_memory *const *buffers,
-				   size_t num)
+static enum qbrt_status refuse_list(const struct qbrt_inference *inference,
+				    const char *what,
+				    struct qbrt_pinned_memory *const *buffers,
+				    size_t num)
 {
-	enum qbrt_status status;
+	enum qbrt_status status = QBRT_OK;
 
 	if (num && !buffers)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT, "%s: %ss is NULL",
 				 inference->model->name, what);
-	for (size_t i = 0; i < num; i++) {
+	for (size_t i = 0; i < num && !status; i++) {
 		if (!buffers[i])
 			return qbrt_fail(QBRT_INVALID_ARGUMENT,
 					 "%s: %s %zu is NULL",
 					 inference->model->name, what, i);
 		status = qbrt_device_check_fork(buffers[i]->storage->device);
-		if (status)
-			return status;
 	}
-	return QBRT_OK;
+	return status;
+}
+
+static bool is_list_available(struct qbrt_pinned_memory *const *buffers,
+			      size_t num, int generation)
+{
+	if (num && !buffers)
+		return false;
+	for (size_t i = 0; i < num; i++)
+		if (!buffers[i] ||
+		    buffers[i]->storage->device->owner_pid_generation !=
+			    generation)
+			return false;
+	return true;
 }
 
 enum qbrt_status
 qbrt_inference_check_available(const struct qbrt_inference *inference)
 {
-	enum qbrt_status status = check_list(
-		inference, "input", inference->inputs, inference->num_inputs);
+	int generation = qbrt_fork_generation();
+	enum qbrt_status status;
 
+	if (is_list_available(inference->inputs, inference->num_inputs,
+			      generation) &&
+	    is_list_available(inference->outputs, inference->num_outputs,
+			      generation))
+		return QBRT_OK;
+	status = refuse_list(inference, "input", inference->inputs,
+			     inference->num_inputs);
 	if (status)
 		return status;
-	return check_list(inference, "output", inference->outputs,
-			  inference->num_outputs);
+	return refuse_list(inference, "output", inference->outputs,
+			   inference->num_outputs);
+}
+
+/* The plain case of what follows: everything is as the first variant has it. */
+static bool fits_plainly(const struct qbrt_pinned_memory *mem,
+			 const struct qbm_io *io, uint64_t nbytes,
+			 const struct qbrt_device *device)
+{
+	const struct qbrt_storage *storage = mem->storage;
+
+	if (mem->dtype != io->device_dtype || mem->ndim != io->rank ||
+	    storage->device != device || storage->buffer.size < nbytes)
+		return false;
+	for (uint32_t i = 0; i < io->rank; i++)
+		if (mem->shape[i] != io->shape[i])
+			return false;
+	return true;
+}
+
+static bool all_fit_plainly(const struct qbrt_inference *inference,
+			    const struct qbrt_launched_variant *variant)
+{
+	const struct qbrt_device *device = inference->launched->device;
+	const struct drm_qbnpu_binding *binding = variant->bindings;
+
+	if (inference->num_inputs != variant->variant->input_count ||
+	    inference->num_outputs != variant->variant->output_count ||
+	    variant->variant->batch > 1 || variant->facts->param_count)
+		return false;
+	for (size_t i = 0; i < inference->num_inputs; i++)
+		if (!fits_plainly(inference->inputs[i], &variant->inputs[i],
+				  binding++->length, device))
+			return false;
+	for (size_t i = 0; i < inference->num_outputs; i++)
+		if (!fits_plainly(inference->outputs[i], &variant->outputs[i],
+				  binding++->length, device))
+			return false;
+	return true;
 }
 
 /*
@@ -450,10 +513,18 @@ static enum qbrt_status check_output_alias(struct qbrt_inference *inference,
 
 enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference)
 {
-	enum qbrt_status status = choose_variant(inference);
+	const struct qbrt_launched_variant *first =
+		&inference->launched->variants[0];
+	enum qbrt_status status = QBRT_OK;
 
-	if (!status)
-		status = check_device(inference);
+	if (all_fit_plainly(inference, first)) {
+		inference->variant = first;
+		memset(inference->params, 0, sizeof(inference->params));
+	} else {
+		status = choose_variant(inference);
+		if (!status)
+			status = check_device(inference);
+	}
 	inference->aliased_inputs = 0;
 	for (size_t i = 0; i < inference->num_outputs && !status; i++)
 		status = check_output_alias(inference, i);

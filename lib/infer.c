@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The hot call: check, take the buffers' uses, a slot and a queue, one SUBMIT
- * that also waits, and the result. The order of the first and the reverse order
- * of giving back are what keeps dispose, other calls and failures apart.
+ * The hot call: check, take the buffers' uses, a slot with its queue, one
+ * SUBMIT that also waits, and the result. The order of the first and the
+ * reverse order of giving back are what keeps dispose, other calls and failures
+ * apart.
  */
 #include "infer.h"
 
@@ -10,10 +11,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "interrupt.h"
 #include "pinned-memory.h"
 #include "queue.h"
 #include "status.h"
 #include "util.h"
+
+#define TEXT_SIZE 512
 
 /* How long a call stays away from a queue that others have filled. */
 #define FULL_QUEUE_PAUSE_NS 1000000
@@ -36,42 +40,88 @@ static int64_t compute_deadline(const struct qbrt_inference *inference,
 	return deadline;
 }
 
-/* The template with this call's buffers in it. */
-static void fill_bindings(const struct qbrt_inference *inference,
-			  struct drm_qbnpu_binding *bindings)
+void qbrt_inference_enter(struct qbrt_inference *inference,
+			  struct qbrt_launched *launched, int64_t begin_ns)
 {
-	size_t num_inputs = inference->num_inputs;
-	size_t num_outputs = inference->num_outputs;
-
-	memcpy(bindings, inference->variant->bindings,
-	       (num_inputs + num_outputs) * sizeof(bindings[0]));
-	for (size_t i = 0; i < num_inputs; i++)
-		bindings[i].handle =
-			inference->inputs[i]->storage->buffer.handle;
-	for (size_t i = 0; i < num_outputs; i++)
-		bindings[num_inputs + i].handle =
-			inference->outputs[i]->storage->buffer.handle;
+	inference->launched = launched;
+	inference->deadline_ns = compute_deadline(inference, begin_ns);
+	inference->joins_others = false;
 }
 
-static void count_end(struct qbrt_model_totals *totals,
-		      const struct drm_qbnpu_wait *wait, uint64_t output_nbytes)
+/* The template with this buffer in it. */
+static void fill_binding(const struct qbrt_inference *inference,
+			 const struct drm_qbnpu_binding *given,
+			 const struct qbrt_pinned_memory *mem,
+			 struct drm_qbnpu_binding *binding)
 {
-	atomic_uint_fast64_t *end = &totals->failed;
-
-	if (!wait->status) {
-		end = &totals->completed;
-		atomic_fetch_add_explicit(&totals->output_nbytes, output_nbytes,
-					  memory_order_relaxed);
-	} else if (wait->cause == DRM_QBNPU_CAUSE_CANCELLED) {
-		end = &totals->cancelled;
+	*binding = *given;
+	binding->handle = mem->storage->buffer.handle;
+	if (inference->num_items > 1) {
+		binding->item_stride = mem->nbytes / inference->num_items;
+		binding->length = mem->nbytes;
 	}
-	atomic_fetch_add_explicit(end, 1, memory_order_relaxed);
-	if (wait->start_ns)
-		atomic_fetch_add_explicit(&totals->queue_time,
-					  wait->start_ns - wait->submit_ns,
-					  memory_order_relaxed);
-	atomic_fetch_add_explicit(&totals->device_time, (int64_t)wait->busy_ns,
-				  memory_order_relaxed);
+}
+
+static void fill_bindings(const struct qbrt_inference *inference,
+			  struct drm_qbnpu_binding *binding)
+{
+	const struct drm_qbnpu_binding *given = inference->variant->bindings;
+
+	for (size_t i = 0; i < inference->num_inputs; i++)
+		fill_binding(inference, given++, inference->inputs[i],
+			     binding++);
+	for (size_t i = 0; i < inference->num_outputs; i++)
+		fill_binding(inference, given++, inference->outputs[i],
+			     binding++);
+}
+
+/* A timeline is named once: its last point comes after the others. */
+static uint32_t fill_syncs(const struct qbrt_inference *inference,
+			   struct drm_qbnpu_sync *syncs)
+{
+	uint32_t num = 0;
+	uint32_t at;
+
+	for (uint32_t i = 0; i < inference->num_writers; i++) {
+		const struct qbrt_job *writer = inference->writers[i];
+
+		for (at = 0; at < num; at++)
+			if (syncs[at].handle == writer->queue->syncobj)
+				break;
+		if (at == num)
+			syncs[num++] = (struct drm_qbnpu_sync){
+				.handle = writer->queue->syncobj,
+			};
+		if (syncs[at].point < writer->number)
+			syncs[at].point = writer->number;
+	}
+	return num;
+}
+
+void qbrt_inference_fill(const struct qbrt_inference *inference,
+			 struct qbrt_inference_arrays *arrays,
+			 struct drm_qbnpu_submit *submit)
+{
+	const struct qbrt_launched *launched = inference->launched;
+
+	*submit = (struct drm_qbnpu_submit){
+		.program = inference->variant->program,
+		.mode = launched->mode,
+		.core_mask = launched->core_mask,
+		.bindings = (uintptr_t)arrays->bindings,
+		.binding_count = (uint32_t)(inference->num_inputs +
+					    inference->num_outputs),
+		.binding_size = sizeof(arrays->bindings[0]),
+		.item_count = inference->num_items,
+		.deadline_ns = inference->deadline_ns,
+	};
+	memcpy(submit->params, inference->params, sizeof(submit->params));
+	fill_bindings(inference, arrays->bindings);
+	if (!inference->num_writers)
+		return;
+	submit->in_syncs = (uintptr_t)arrays->syncs;
+	submit->sync_size = sizeof(arrays->syncs[0]);
+	submit->in_count = fill_syncs(inference, arrays->syncs);
 }
 
 static uint64_t sum_nbytes(struct qbrt_pinned_memory *const *buffers,
@@ -84,34 +134,37 @@ static uint64_t sum_nbytes(struct qbrt_pinned_memory *const *buffers,
 	return nbytes;
 }
 
-static void count_submit(const struct qbrt_inference *inference)
+void qbrt_inference_describe(const struct qbrt_inference *inference,
+			     struct qbrt_model_run *run)
 {
-	struct qbrt_model_totals *totals = &inference->model->totals;
-
-	atomic_fetch_add_explicit(&totals->submitted, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(
-		&totals->input_nbytes,
-		sum_nbytes(inference->inputs, inference->num_inputs),
-		memory_order_relaxed);
+	run->model = inference->model;
+	run->launched = inference->launched;
+	run->variant = inference->variant;
+	run->input_nbytes =
+		sum_nbytes(inference->inputs, inference->num_inputs);
+	run->output_nbytes =
+		sum_nbytes(inference->outputs, inference->num_outputs);
+	run->is_queued = false;
+	run->has_to_wait = inference->num_writers || inference->joins_others;
 }
 
-/* The job ended, and not well. */
-static enum qbrt_status fail_job(const struct qbrt_inference *inference,
-				 const struct drm_qbnpu_wait *wait)
+enum qbrt_status qbrt_inference_fail_submit(
+	const struct qbrt_inference *inference,
+	const struct drm_qbnpu_submit *submit, int err)
 {
-	enum qbrt_status status = qbrt_status_of_job(wait->status, wait->cause);
-	const struct qbrt_model *model = inference->model;
-	const char *node;
-
-	if (wait->command == DRM_QBNPU_NONE)
-		return qbrt_fail(status, "%s: the inference failed: %s",
-				 model->name, qbrt_cause_words(wait->cause));
-	node = qbrt_model_file_get_node(
-		model->file, inference->variant->instance, wait->command);
-	return qbrt_fail(
-		status, "%s: the inference failed: %s, at command %u%s%s%s",
-		model->name, qbrt_cause_words(wait->cause), wait->command,
-		*node ? " (" : "", node, *node ? ")" : "");
+	if (err == -ETIME)
+		return qbrt_fail_errno(
+			QBRT_AT_SUBMIT, err,
+			"%s: the time limit passed before the inference "
+			"started; nothing ran, the outputs are unchanged",
+			inference->model->name);
+	return qbrt_fail_errno(
+		QBRT_AT_SUBMIT, err,
+		"%s: %s did not take the inference (what %u, index %u, limit "
+		"%llu)",
+		inference->model->name, inference->launched->device->id,
+		submit->fail_what, submit->fail_index,
+		(unsigned long long)submit->fail_limit);
 }
 
 /*
@@ -119,143 +172,181 @@ static enum qbrt_status fail_job(const struct qbrt_inference *inference,
  * share: a pause gives it time, and the deadline ends the tries.
  */
 static int submit_job(const struct qbrt_inference *inference,
-		      struct drm_qbnpu_submit *submit)
+		      struct qbrt_queue *queue, struct drm_qbnpu_submit *submit)
 {
-	const struct qbrt_device *device = inference->launched->device;
 	struct timespec pause = { .tv_nsec = FULL_QUEUE_PAUSE_NS };
 	int err;
 
+	submit->queue = queue->number;
 	for (;;) {
-		err = device->kmd->ioctl(device->file, DRM_IOCTL_QBNPU_SUBMIT,
-					 submit);
+		err = queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_SUBMIT,
+					submit);
 		if (err != -ENOSPC)
 			return err;
+		qbrt_queue_collect(queue);
+		if (qbrt_now_ns() >= inference->deadline_ns)
+			return -ETIME;
 		(void)nanosleep(&pause, NULL);
 	}
 }
 
-/* One SUBMIT, and what is left of the wait if a signal ended it early. */
-static enum qbrt_status submit_and_wait(const struct qbrt_inference *inference,
-					const struct qbrt_queue *queue,
-					struct drm_qbnpu_wait *wait)
+/*
+ * What is left of the wait after a signal ended SUBMIT's. true: the program
+ * asked to stop, and the job was cancelled.
+ */
+static bool wait_rest(const struct qbrt_inference *inference,
+		      const struct qbrt_queue *queue, uint64_t job, int *err,
+		      struct drm_qbnpu_wait *wait)
 {
-	const struct qbrt_launched *launched = inference->launched;
-	struct drm_qbnpu_binding bindings[QBNPU_MAX_BINDINGS];
-	struct drm_qbnpu_submit submit = {
-		.queue = queue->number,
-		.program = inference->variant->program,
-		.mode = launched->mode,
-		.core_mask = launched->core_mask,
-		.bindings = (uintptr_t)bindings,
-		.binding_count = (uint32_t)(inference->num_inputs +
-					    inference->num_outputs),
-		.binding_size = sizeof(bindings[0]),
-		.wait = (uintptr_t)wait,
-		.wait_size = sizeof(*wait),
-		.item_count = 1,
-		.deadline_ns = inference->deadline_ns,
-	};
-	enum qbrt_status status;
-	int err;
+	bool is_stopped = qbrt_interrupt_ask();
 
-	memcpy(submit.params, inference->params, sizeof(submit.params));
-	fill_bindings(inference, bindings);
-	err = submit_job(inference, &submit);
-	if (err == -ETIME)
-		return qbrt_fail_errno(
-			QBRT_AT_SUBMIT, err,
-			"%s: the time limit passed before the inference "
-			"started; nothing ran, the outputs are unchanged",
-			inference->model->name);
-	if (err)
-		return qbrt_fail_errno(
-			QBRT_AT_SUBMIT, err,
-			"%s: %s did not take the inference (what %u, index "
-			"%u, limit %llu)",
-			inference->model->name, launched->device->id,
-			submit.fail_what, submit.fail_index,
-			(unsigned long long)submit.fail_limit);
-	count_submit(inference);
-	if (wait->state == DRM_QBNPU_JOB_COMPLETE)
-		return QBRT_OK;
-	err = qbrt_queue_wait(queue, submit.job, inference->wait_flags, wait);
-	if (!err)
-		return QBRT_OK;
-	atomic_fetch_add_explicit(&inference->model->totals.failed, 1,
-				  memory_order_relaxed);
-	status = qbrt_fail_errno(QBRT_AT_WAIT, err,
-				 "%s: the result of the inference is lost",
-				 inference->model->name);
-	qbrt_inference_invalidate_outputs(inference, status);
+	if (!is_stopped) {
+		*err = qbrt_queue_wait(queue, job, inference->wait_flags,
+				       INT64_MAX, wait);
+		is_stopped = *err == -EINTR;
+	}
+	if (!is_stopped)
+		return false;
+	(void)qbrt_queue_cancel(queue, job);
+	do {
+		*err = qbrt_queue_wait(queue, job, 0, INT64_MAX, wait);
+	} while (*err == -EINTR);
+	return true;
+}
+
+/* What comes before may have failed without the device knowing (K084). */
+static enum qbrt_status judge_writers(const struct qbrt_inference *inference)
+{
+	for (uint32_t i = 0; i < inference->num_writers; i++) {
+		struct qbrt_job *writer = inference->writers[i];
+
+		if (qbrt_job_poll(writer) && writer->status)
+			return qbrt_fail(
+				QBRT_STREAM_FAILED,
+				"%s: an inference that writes its input failed "
+				"with %s: %s",
+				inference->model->name,
+				qbrt_status_name(writer->status),
+				writer->detail ? writer->detail : "");
+	}
+	return QBRT_OK;
+}
+
+static enum qbrt_status fail_job(const struct qbrt_inference *inference,
+				 const struct qbrt_model_run *run, int err,
+				 const struct drm_qbnpu_wait *wait)
+{
+	char text[TEXT_SIZE];
+	enum qbrt_status status =
+		qbrt_model_judge(run, err, wait, text, sizeof(text));
+
+	if (!err && wait->cause == DRM_QBNPU_CAUSE_FENCE &&
+	    judge_writers(inference))
+		status = QBRT_STREAM_FAILED;
+	else
+		(void)qbrt_fail(status, "%s", text);
+	if (!qbrt_has_not_run(err, wait))
+		qbrt_inference_invalidate_outputs(inference, status);
+	return status;
+}
+
+/* The job has ended, or its result is lost. */
+static enum qbrt_status end_job(const struct qbrt_inference *inference,
+				bool is_stopped, int err,
+				const struct drm_qbnpu_wait *wait)
+{
+	enum qbrt_status status = QBRT_OK;
+	struct qbrt_model_run run;
+
+	qbrt_inference_describe(inference, &run);
+	qbrt_model_count_submit(&run);
+	qbrt_model_count_end(&run, err, wait);
+	if (is_stopped)
+		status = qbrt_fail(QBRT_INTERRUPTED,
+				   "%s: the interrupt function ended the "
+				   "inference",
+				   inference->model->name);
+	else if (err || wait->status)
+		return fail_job(inference, &run, err, wait);
+	else if (inference->num_writers)
+		status = judge_writers(inference);
+	if (status)
+		qbrt_inference_invalidate_outputs(inference, status);
+	else
+		qbrt_inference_validate_outputs(inference);
 	return status;
 }
 
 /* The job on this queue, to its end. */
 static enum qbrt_status run_job(const struct qbrt_inference *inference,
-				const struct qbrt_queue *queue)
+				struct qbrt_queue *queue)
 {
 	struct drm_qbnpu_wait wait = {
 		.flags = inference->wait_flags,
 		.timeout_ns = INT64_MAX,
 	};
-	enum qbrt_status status = submit_and_wait(inference, queue, &wait);
+	struct qbrt_inference_arrays arrays;
+	struct drm_qbnpu_submit submit;
+	bool is_stopped = false;
+	int err;
 
-	if (status)
-		return status;
-	count_end(&inference->model->totals, &wait,
-		  sum_nbytes(inference->outputs, inference->num_outputs));
-	if (wait.status) {
-		status = fail_job(inference, &wait);
-		qbrt_inference_invalidate_outputs(inference, status);
-		return status;
-	}
-	qbrt_inference_validate_outputs(inference);
-	return QBRT_OK;
+	qbrt_inference_fill(inference, &arrays, &submit);
+	submit.wait = (uintptr_t)&wait;
+	submit.wait_size = sizeof(wait);
+	err = submit_job(inference, queue, &submit);
+	if (err)
+		return qbrt_inference_fail_submit(inference, &submit, err);
+	if (wait.state != DRM_QBNPU_JOB_COMPLETE)
+		is_stopped = wait_rest(inference, queue, submit.job, &err,
+				       &wait);
+	return end_job(inference, is_stopped, err, &wait);
 }
 
-static enum qbrt_status run_in_slot(const struct qbrt_inference *inference,
-				    struct qbrt_launched *launched)
+static enum qbrt_status fail_slot(const struct qbrt_inference *inference,
+				  enum qbrt_status status)
 {
-	struct qbrt_device *device = launched->device;
-	struct qbrt_queue *queue;
-	enum qbrt_status status =
-		qbrt_slots_take(&launched->slots, inference->deadline_ns);
+	const char *name = inference->model->name;
+	unsigned int num = inference->launched->num_slots;
 
 	if (status == QBRT_MODEL_NOT_ALIVE)
 		return qbrt_fail(status,
 				 "%s: was disposed while the call waited for "
 				 "one of its %u activation slots",
-				 inference->model->name, launched->num_slots);
-	if (status)
+				 name, num);
+	if (status == QBRT_INTERRUPTED)
+		return qbrt_fail(status,
+				 "%s: the interrupt function ended the wait "
+				 "for one of its %u activation slots; nothing "
+				 "ran, the outputs are unchanged",
+				 name, num);
+	if (status == QBRT_MODEL_TASK_QUEUE_TIMEOUT)
 		return qbrt_fail(status,
 				 "%s: none of its %u activation slots came "
-				 "free within the time limit",
-				 inference->model->name, launched->num_slots);
-	status = qbrt_device_take_queue(device, &queue);
-	if (!status) {
-		status = run_job(inference, queue);
-		qbrt_device_give_queue(device, queue);
-	}
-	qbrt_slots_give(&launched->slots);
+				 "free within the time limit; nothing ran, the "
+				 "outputs are unchanged",
+				 name, num);
 	return status;
 }
 
-static enum qbrt_status run_inside(struct qbrt_inference *inference,
-				   struct qbrt_launched *launched,
-				   int64_t begin_ns)
+enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference)
 {
-	enum qbrt_status status;
+	struct qbrt_slots *slots = &inference->launched->slots;
+	struct qbrt_slot *slot;
+	enum qbrt_status status = qbrt_inference_begin_uses(inference);
 
-	inference->launched = launched;
-	inference->deadline_ns = compute_deadline(inference, begin_ns);
-	status = qbrt_inference_check_buffers(inference);
 	if (status)
 		return status;
-	status = qbrt_inference_begin_uses(inference);
-	if (status)
-		return status;
-	status = run_in_slot(inference, launched);
+	status = qbrt_slots_take(slots, inference->deadline_ns, &slot);
+	if (status) {
+		status = fail_slot(inference, status);
+	} else {
+		inference->joins_others = atomic_load(&slot->users) > 1;
+		status = run_job(inference, slot->queue);
+		qbrt_slots_leave(slots, slot);
+	}
 	qbrt_inference_end_uses(inference);
+	if (inference->num_writers)
+		qbrt_inference_drop_writers(inference);
 	return status;
 }
 
@@ -278,14 +369,19 @@ QBRT_API enum qbrt_status qbrt_model_infer_pinned_memory(
 	inference.num_inputs = num_inputs;
 	inference.outputs = outputs;
 	inference.num_outputs = num_outputs;
-	status = qbrt_inference_read_options(&inference, options);
+	inference.num_items = 1;
+	status = qbrt_inference_read_options(&inference, options,
+					     QBRT_INFER_BLOCKING);
 	if (!status)
 		status = qbrt_inference_check_available(&inference);
 	if (!status)
 		status = qbrt_model_enter(model, &launched);
 	if (status)
 		return status;
-	status = run_inside(&inference, launched, begin_ns);
+	qbrt_inference_enter(&inference, launched, begin_ns);
+	status = qbrt_inference_check_buffers(&inference);
+	if (!status)
+		status = qbrt_inference_run(&inference);
 	qbrt_model_leave(model);
 	return status;
 }

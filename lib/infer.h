@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One inference on pinned memory, on the stack of its caller: the checks
- * (infer-check.c), the uses of its buffers (infer-uses.c), the job (infer.c).
- * Nothing here allocates, copies contents, or takes a lock.
+ * (infer-check.c), the uses of its buffers (infer-uses.c), the job that is
+ * waited for (infer.c) or not (infer-submit.c). What is waited for allocates
+ * nothing, copies no contents, and takes no lock.
  */
 #ifndef QBRT_INFER_H
 #define QBRT_INFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <qbruntime/qbrt.h>
 
+#include "job.h"
 #include "model.h"
 
 struct qbrt_inference {
@@ -20,20 +23,34 @@ struct qbrt_inference {
 	size_t num_inputs;
 	struct qbrt_pinned_memory *const *outputs;
 	size_t num_outputs;
+	uint32_t num_items; /* each buffer holds so many, one after the other */
 	int64_t timeout;     /* as in qbrt_infer_options */
 	uint32_t wait_flags; /* DRM_QBNPU_WAIT_... */
+	bool is_try;         /* QBRT_INFER_TRY */
 	/* from here on: of the launched model */
-	const struct qbrt_launched *launched;
+	struct qbrt_launched *launched;
 	const struct qbrt_launched_variant *variant;
 	int64_t deadline_ns;
 	uint64_t aliased_inputs; /* bit i: input i is also an output */
+	uint64_t late_inputs;    /* bit i: a queued job writes input i */
 	uint32_t params[QBNPU_MAX_PARAMS];
+	/* queued jobs that write inputs, with references: the job's in-syncs */
+	uint32_t num_writers;
+	struct qbrt_job *writers[QBNPU_MAX_BINDINGS];
+	bool joins_others; /* its slot has jobs before it */
 };
 
-/* Takes timeout and flags from options (NULL: defaults). */
+/* What a SUBMIT points to. */
+struct qbrt_inference_arrays {
+	struct drm_qbnpu_binding bindings[QBNPU_MAX_BINDINGS];
+	struct drm_qbnpu_sync syncs[QBNPU_MAX_BINDINGS];
+};
+
+/* Takes timeout and flags from options (NULL: defaults); allowed: flags. */
 enum qbrt_status
 qbrt_inference_read_options(struct qbrt_inference *inference,
-			    const struct qbrt_infer_options *options);
+			    const struct qbrt_infer_options *options,
+			    uint32_t allowed);
 
 /* Buffers that are there, and whose device is this process's. */
 enum qbrt_status
@@ -46,17 +63,46 @@ qbrt_inference_check_available(const struct qbrt_inference *inference);
 enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference);
 
 /*
- * Takes the uses of all buffers, or none: waits for writers of inputs until the
- * deadline, refuses an output in use and an input that a failed job left half
- * written.
+ * Takes the uses of all buffers, or none: notes the queued jobs that write
+ * inputs, waits for the host's writes of them until the deadline, refuses an
+ * output in use and an input that a failed job left half written.
  */
-enum qbrt_status
-qbrt_inference_begin_uses(const struct qbrt_inference *inference);
+enum qbrt_status qbrt_inference_begin_uses(struct qbrt_inference *inference);
 void qbrt_inference_end_uses(const struct qbrt_inference *inference);
+
+/* Drops the references on writers. */
+void qbrt_inference_drop_writers(struct qbrt_inference *inference);
 
 /* Before the uses end: what the outputs hold after the job. */
 void qbrt_inference_validate_outputs(const struct qbrt_inference *inference);
 void qbrt_inference_invalidate_outputs(const struct qbrt_inference *inference,
 				       enum qbrt_status status);
+
+/* Inside launched: sets it and the deadline of a call that began then. */
+void qbrt_inference_enter(struct qbrt_inference *inference,
+			  struct qbrt_launched *launched, int64_t begin_ns);
+
+/* All of a SUBMIT but the queue and wait. */
+void qbrt_inference_fill(const struct qbrt_inference *inference,
+			 struct qbrt_inference_arrays *arrays,
+			 struct drm_qbnpu_submit *submit);
+
+/* For the counters and sentences of its job. */
+void qbrt_inference_describe(const struct qbrt_inference *inference,
+			     struct qbrt_model_run *run);
+
+enum qbrt_status qbrt_inference_fail_submit(
+	const struct qbrt_inference *inference,
+	const struct drm_qbnpu_submit *submit, int err);
+
+/*
+ * Everything of a blocking call after the checks: uses, slot, job, result.
+ * Entered and with a variant.
+ */
+enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference);
+
+/* Everything of a queued call after the checks. */
+enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,
+				       struct qbrt_future **future);
 
 #endif

@@ -418,6 +418,7 @@ void qbrt_launched_free(struct qbrt_launched *launched)
 		destroy_programs(launched);
 		qbrt_device_give_cores(launched->device, launched->core_mask);
 		qbrt_slots_free(&launched->slots);
+		(void)pthread_mutex_destroy(&launched->jobs.lock);
 	}
 	if (launched->has_weights)
 		qbrt_device_give_buffer(launched->device, &launched->weights);
@@ -444,7 +445,9 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 	new_launched->mode = model->mode;
 	new_launched->core_mask = take_cores(model, device);
 	new_launched->num_slots = choose_slots(model, new_launched);
-	qbrt_slots_start(&new_launched->slots, new_launched->num_slots);
+	qbrt_slots_start(&new_launched->slots, device,
+			 new_launched->num_slots);
+	(void)pthread_mutex_init(&new_launched->jobs.lock, NULL);
 	status = place_weights(model, new_launched);
 	if (!status)
 		status = create_programs(model, new_launched);

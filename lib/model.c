@@ -116,7 +116,7 @@ static bool is_inherited(const struct qbrt_model *model)
 	return owner && owner != qbrt_fork_generation();
 }
 
-static enum qbrt_status check_fork(const struct qbrt_model *model)
+enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model)
 {
 	if (!is_inherited(model))
 		return QBRT_OK;
@@ -150,6 +150,7 @@ static struct qbrt_model *alloc_model(const char *path, int fd)
 	if (!model)
 		return NULL;
 	memset(model, 0, sizeof(*model));
+	atomic_init(&model->references, 1);
 	(void)pthread_mutex_init(&model->launch_lock, NULL);
 	(void)pthread_cond_init(&model->retired, NULL);
 	model->path = strdup(path ? path : "");
@@ -238,7 +239,7 @@ static struct qbrt_launched *try_enter(struct qbrt_model *model)
 enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 				  struct qbrt_launched **launched)
 {
-	enum qbrt_status status = check_fork(model);
+	enum qbrt_status status = qbrt_model_check_fork(model);
 	struct qbrt_launched *found;
 
 	if (status)
@@ -301,7 +302,6 @@ static enum qbrt_status launch(struct qbrt_model *model,
 		return status;
 	model->launched = launched;
 	atomic_store(&model->core_mask, launched->core_mask);
-	atomic_store(&model->clusters, device->facts.clusters);
 	atomic_store(&model->num_slots, launched->num_slots);
 	atomic_store(&model->was_launched, true);
 	(void)atomic_fetch_or_explicit(&model->users, QBRT_MODEL_LAUNCHED,
@@ -318,7 +318,7 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_launch: %s is NULL",
 				 model ? "acc" : "model");
-	status = check_fork(model);
+	status = qbrt_model_check_fork(model);
 	if (!status)
 		status = qbrt_device_check_fork(acc->device);
 	if (status)
@@ -331,33 +331,56 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 	return status;
 }
 
-QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)
+static void dispose(struct qbrt_model *model)
 {
-	struct qbrt_launched *launched;
-	enum qbrt_status status = model ? check_fork(model) : QBRT_OK;
+	struct qbrt_launched *launched = try_enter(model);
 
-	if (!model || status)
-		return status;
-	launched = try_enter(model);
 	if (!launched)
-		return QBRT_OK;
+		return;
 	if (atomic_fetch_and_explicit(&model->users, ~QBRT_MODEL_LAUNCHED,
 				      memory_order_acq_rel) &
 	    QBRT_MODEL_LAUNCHED) {
 		atomic_store(&model->core_mask, 0);
 		atomic_store(&model->num_slots, 0);
-		qbrt_slots_stop(&launched->slots);
+		qbrt_launched_stop_jobs(launched);
 	}
 	qbrt_model_leave(model);
-	return QBRT_OK;
 }
 
+QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)
+{
+	enum qbrt_status status = model ? qbrt_model_check_fork(model)
+					: QBRT_OK;
+
+	if (model && !status)
+		dispose(model);
+	return status;
+}
+
+struct qbrt_model *qbrt_model_ref(struct qbrt_model *model)
+{
+	atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+	return model;
+}
+
+void qbrt_model_unref(struct qbrt_model *model)
+{
+	if (atomic_fetch_sub_explicit(&model->references, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	/* of the parent of a fork: nobody else disposed it */
+	if (model->launched)
+		qbrt_launched_free(model->launched);
+	free_model(model);
+}
+
+/* What queued jobs still need of it goes with the last future. */
 QBRT_API void qbrt_model_free(struct qbrt_model *model)
 {
 	if (!model)
 		return;
-	if (model->launched)
-		qbrt_launched_free(model->launched);
+	if (!is_inherited(model))
+		dispose(model);
 	qbrt_uncount(live_models);
-	free_model(model);
+	qbrt_model_unref(model);
 }

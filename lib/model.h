@@ -20,6 +20,7 @@
 #include <qbruntime/qbrt.h>
 
 #include "accelerator.h"
+#include "job.h"
 #include "model-file.h"
 #include "slot.h"
 #include "uapi/qbnpu_drm.h"
@@ -43,8 +44,16 @@ struct qbrt_launched_variant {
 	struct drm_qbnpu_binding *bindings;
 };
 
+/* Jobs of a launched model that nobody waits for, by age. */
+struct qbrt_model_jobs {
+	pthread_mutex_t lock; /* guards the list */
+	struct qbrt_job *first, *last;
+	atomic_uint num;
+};
+
 struct qbrt_launched {
 	struct qbrt_device *device; /* a reference */
+	atomic_bool is_stopping;    /* disposed: jobs are being cancelled */
 	uint32_t mode;              /* enum drm_qbnpu_mode */
 	uint32_t num_slots;
 	uint64_t core_mask; /* local cores */
@@ -54,6 +63,7 @@ struct qbrt_launched {
 	size_t num_programs;
 	struct drm_qbnpu_binding *bindings; /* of all variants */
 	struct qbrt_slots slots;
+	struct qbrt_model_jobs jobs;
 	size_t num_variants;
 	struct qbrt_launched_variant variants[];
 };
@@ -69,6 +79,7 @@ struct qbrt_model_totals {
 #define QBRT_CACHE_LINE 64
 
 struct qbrt_model {
+	atomic_uint references; /* the handle, and every future */
 	struct qbrt_model_file *file;
 	char *path; /* as given; of a descriptor "" */
 	char *name; /* for sentences, never empty */
@@ -82,7 +93,6 @@ struct qbrt_model {
 	/* of the running launch, for getters; 0: not launched */
 	atomic_uint_fast64_t core_mask;
 	atomic_uint num_slots;
-	atomic_uint clusters;
 	/* in cache lines of its own: every job counts */
 	_Alignas(QBRT_CACHE_LINE) struct qbrt_model_totals totals;
 	/* taken by launch, and by who gives the device's things back */
@@ -105,6 +115,65 @@ struct qbrt_model {
 enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 				  struct qbrt_launched **launched);
 void qbrt_model_leave(struct qbrt_model *model);
+
+/* For somebody else, by who is inside. */
+static inline void qbrt_model_enter_again(struct qbrt_model *model)
+{
+	atomic_fetch_add_explicit(&model->users, 1, memory_order_relaxed);
+}
+
+struct qbrt_model *qbrt_model_ref(struct qbrt_model *model);
+void qbrt_model_unref(struct qbrt_model *model);
+
+/* FORKED_PROCESS with its sentence, if a parent of fork launched it, ever. */
+enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model);
+
+/* ---- model-jobs.c ---- */
+
+void qbrt_launched_add_job(struct qbrt_launched *launched,
+			   struct qbrt_job *job);
+void qbrt_launched_remove_job(struct qbrt_launched *launched,
+			      struct qbrt_job *job);
+/* With a reference; NULL: there is none. */
+struct qbrt_job *qbrt_launched_ref_oldest_job(struct qbrt_launched *launched);
+
+/*
+ * Has all jobs end, also those of calls that wait for theirs, and sees to it
+ * that those nobody waits for are ended.
+ */
+void qbrt_launched_stop_jobs(struct qbrt_launched *launched);
+
+/* The same for one that was submitted meanwhile. */
+void qbrt_launched_stop_job(struct qbrt_launched *launched,
+			    struct qbrt_job *job);
+
+/* One job of a model, for its counters and for the sentence when it fails. */
+struct qbrt_model_run {
+	struct qbrt_model *model;
+	struct qbrt_launched *launched;
+	const struct qbrt_launched_variant *variant;
+	uint64_t input_nbytes, output_nbytes;
+	bool is_queued;    /* nobody waits for it inside SUBMIT */
+	bool has_to_wait;  /* for writers, or behind others in its slot */
+};
+
+void qbrt_model_count_submit(const struct qbrt_model_run *run);
+void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
+			  const struct drm_qbnpu_wait *wait);
+
+/*
+ * How the job ended, with its sentence in text if not well. err: of WAIT, the
+ * result is lost; else it is in wait.
+ */
+enum qbrt_status qbrt_model_judge(const struct qbrt_model_run *run, int err,
+				  const struct drm_qbnpu_wait *wait, char *text,
+				  size_t size);
+
+/* The job ended without having begun: what it writes is as it was. */
+static inline bool qbrt_has_not_run(int err, const struct drm_qbnpu_wait *wait)
+{
+	return !err && wait->status && !wait->start_ns;
+}
 
 /* model-launch.c: all of it or nothing. */
 enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,

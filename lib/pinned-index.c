@@ -85,9 +85,10 @@ static enum qbrt_status find_element(const struct qbrt_pinned_memory *mem,
 /* With the read use; without it when it fails. */
 static enum qbrt_status begin_read(const struct qbrt_pinned_memory *mem)
 {
-	enum qbrt_status status;
+	enum qbrt_status status = qbrt_storage_take_read(mem->storage);
 
-	qbrt_storage_take_read(mem->storage);
+	if (status)
+		return status;
 	status = qbrt_pinned_memory_check_valid(mem);
 	if (status)
 		qbrt_storage_end_read(mem->storage);
@@ -101,12 +102,14 @@ static enum qbrt_status begin_read(const struct qbrt_pinned_memory *mem)
 static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem,
 				    bool is_whole)
 {
-	enum qbrt_status status = QBRT_OK;
+	enum qbrt_status status;
 
 	if (mem->storage->buffer.is_read_only)
 		return qbrt_fail(QBRT_PINNED_MEMORY_READ_ONLY,
 				 "the buffer came by a read-only descriptor");
-	qbrt_storage_take_write(mem->storage);
+	status = qbrt_storage_take_write(mem->storage);
+	if (status)
+		return status;
 	if (!is_whole)
 		status = qbrt_pinned_memory_check_valid(mem);
 	if (status)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Opens, closes and waits for queues of the uAPI. Who uses which queue is the
- * device's pool's business (accelerator-pool.c); nothing here keeps state or
- * takes a lock.
+ * device's pool's business (accelerator-pool.c), what is in its list that of
+ * job.c.
  */
 #include "queue.h"
 
@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "interrupt.h"
 
 int qbrt_queue_open(const struct qbrt_kmd *kmd, int file,
 		    struct qbrt_queue *queue)
@@ -19,10 +21,14 @@ int qbrt_queue_open(const struct qbrt_kmd *kmd, int file,
 
 	if (err)
 		return err;
+	memset(queue, 0, sizeof(*queue));
 	queue->kmd = kmd;
 	queue->file = file;
 	queue->number = create.queue;
 	queue->syncobj = create.syncobj;
+	queue->progress_index = create.progress_index;
+	queue->progress_offset = create.progress_offset;
+	(void)pthread_mutex_init(&queue->lock, NULL);
 	return 0;
 }
 
@@ -39,11 +45,13 @@ void qbrt_queue_close(struct qbrt_queue *queue)
 				&destroy);
 	(void)queue->kmd->ioctl(queue->file, DRM_IOCTL_SYNCOBJ_DESTROY,
 				&syncobj);
+	(void)pthread_mutex_destroy(&queue->lock);
 	memset(queue, 0, sizeof(*queue));
 }
 
 int qbrt_queue_wait(const struct qbrt_queue *queue, uint64_t job,
-		    uint32_t flags, struct drm_qbnpu_wait *wait)
+		    uint32_t flags, int64_t deadline_ns,
+		    struct drm_qbnpu_wait *wait)
 {
 	int err;
 
@@ -51,10 +59,25 @@ int qbrt_queue_wait(const struct qbrt_queue *queue, uint64_t job,
 	wait->queue = queue->number;
 	wait->flags = flags;
 	wait->job = job;
-	wait->timeout_ns = INT64_MAX;
-	do {
+	for (;;) {
+		wait->timeout_ns = qbrt_interrupt_slice(deadline_ns);
 		err = queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_WAIT,
 					wait);
-	} while (err == -EINTR);
-	return err;
+		if (err != -EINTR && err != -ETIME)
+			return err;
+		if (err == -ETIME && wait->timeout_ns == deadline_ns)
+			return err;
+		if (qbrt_interrupt_ask())
+			return -EINTR;
+	}
+}
+
+int qbrt_queue_cancel(const struct qbrt_queue *queue, uint64_t job)
+{
+	struct drm_qbnpu_cancel cancel = {
+		.queue = queue->number,
+		.job = job,
+	};
+
+	return queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_CANCEL, &cancel);
 }

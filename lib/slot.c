@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * A semaphore that is fair. free counts down past 0, so -free is the number of
- * threads that wait and have been promised nothing. Who gives a slot back and
- * finds free below 0 owes it to one of them: the first of the list or, if that
- * one is still on its way to the lock, a grant. Who leaves without a slot takes
- * its count back, unless somebody already owes it one.
+ * Who leaves a slot, and who makes it one with queued jobs, serves those who
+ * wait afterwards; who begins to wait serves the list once he is in it. Each
+ * changes its side first and looks at the other's then, all sequentially
+ * consistent, so a slot and a waiter for it never miss each other.
  */
 #include "slot.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <stddef.h>
 
 #include "futex.h"
+#include "interrupt.h"
+#include "job.h"
 #include "util.h"
 
 enum waiter_state {
@@ -22,23 +25,73 @@ enum waiter_state {
 /* On the stack of who waits; whoever changes state has taken it off the list. */
 struct qbrt_slot_waiter {
 	atomic_uint state;
+	struct qbrt_slot *slot; /* granted; without users: it was free */
 	struct qbrt_slot_waiter *previous;
 	struct qbrt_slot_waiter *next;
 };
 
-void qbrt_slots_start(struct qbrt_slots *slots, unsigned int num)
+void qbrt_slots_start(struct qbrt_slots *slots, struct qbrt_device *device,
+		      unsigned int num)
 {
-	atomic_init(&slots->free, (int)num);
+	slots->device = device;
+	slots->num = num;
+	atomic_init(&slots->free, num < 64 ? (UINT64_C(1) << num) - 1
+					   : UINT64_MAX);
 	(void)pthread_mutex_init(&slots->lock, NULL);
-	slots->first = NULL;
-	slots->last = NULL;
-	slots->granted = 0;
-	slots->is_stopped = false;
 }
 
 void qbrt_slots_free(struct qbrt_slots *slots)
 {
 	(void)pthread_mutex_destroy(&slots->lock);
+}
+
+/* A slot nobody uses, which is the caller's now; NULL: there is none. */
+static struct qbrt_slot *take_free(struct qbrt_slots *slots)
+{
+	uint64_t free = atomic_load(&slots->free);
+
+	while (free) {
+		uint64_t bit = free & -free;
+
+		if (atomic_compare_exchange_weak(&slots->free, &free,
+						 free & ~bit))
+			return &slots->slots[__builtin_ctzll(bit)];
+	}
+	return NULL;
+}
+
+/* false: it has no users, so it may have no queue. */
+static bool join(struct qbrt_slot *slot)
+{
+	unsigned int users = atomic_load(&slot->users);
+
+	while (users)
+		if (atomic_compare_exchange_weak(&slot->users, &users,
+						 users + 1))
+			return true;
+	return false;
+}
+
+/* The slot with the fewest users of those that may be joined, joined; NULL. */
+static struct qbrt_slot *join_best(struct qbrt_slots *slots, bool wants_queued)
+{
+	for (;;) {
+		struct qbrt_slot *best = NULL;
+		unsigned int fewest = UINT_MAX;
+
+		for (unsigned int i = 0; i < slots->num; i++) {
+			struct qbrt_slot *slot = &slots->slots[i];
+			unsigned int users = atomic_load(&slot->users);
+
+			if (!users || users >= fewest ||
+			    (wants_queued && !atomic_load(&slot->queued)))
+				continue;
+			best = slot;
+			fewest = users;
+		}
+		if (!best || join(best))
+			return best;
+	}
 }
 
 static void append(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter)
@@ -50,6 +103,7 @@ static void append(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter)
 	else
 		slots->first = waiter;
 	slots->last = waiter;
+	atomic_fetch_add(&slots->num_waiting, 1);
 }
 
 static void take_off(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter)
@@ -62,6 +116,7 @@ static void take_off(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter)
 		waiter->next->previous = waiter->previous;
 	else
 		slots->last = waiter->previous;
+	atomic_fetch_sub(&slots->num_waiting, 1);
 }
 
 /*
@@ -76,6 +131,30 @@ static void wake(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter,
 	qbrt_futex_wake(&waiter->state, 1);
 }
 
+/* What can be had goes to those who wait, in order; lock held. */
+static void serve(struct qbrt_slots *slots)
+{
+	while (slots->first) {
+		struct qbrt_slot *slot = take_free(slots);
+
+		if (!slot)
+			slot = join_best(slots, true);
+		if (!slot)
+			return;
+		slots->first->slot = slot;
+		wake(slots, slots->first, GRANTED);
+	}
+}
+
+static void serve_waiting(struct qbrt_slots *slots)
+{
+	if (!atomic_load(&slots->num_waiting))
+		return;
+	(void)pthread_mutex_lock(&slots->lock);
+	serve(slots);
+	(void)pthread_mutex_unlock(&slots->lock);
+}
+
 void qbrt_slots_stop(struct qbrt_slots *slots)
 {
 	(void)pthread_mutex_lock(&slots->lock);
@@ -85,91 +164,174 @@ void qbrt_slots_stop(struct qbrt_slots *slots)
 	(void)pthread_mutex_unlock(&slots->lock);
 }
 
-void qbrt_slots_give(struct qbrt_slots *slots)
+static void make_free(struct qbrt_slots *slots, const struct qbrt_slot *slot)
 {
-	if (atomic_fetch_add_explicit(&slots->free, 1, memory_order_acq_rel) >=
-	    0)
-		return;
-	(void)pthread_mutex_lock(&slots->lock);
-	if (slots->first)
-		wake(slots, slots->first, GRANTED);
-	else
-		slots->granted++;
-	(void)pthread_mutex_unlock(&slots->lock);
+	atomic_fetch_or(&slots->free, UINT64_C(1) << (slot - slots->slots));
+	serve_waiting(slots);
 }
 
-/* Sleeps until the state changes or the deadline is over. */
-static void sleep_on(struct qbrt_slot_waiter *waiter, int64_t deadline_ns)
+void qbrt_slots_leave(struct qbrt_slots *slots, struct qbrt_slot *slot)
+{
+	struct qbrt_queue *queue = slot->queue;
+
+	if (atomic_fetch_sub(&slot->users, 1) == 1) {
+		qbrt_device_give_queue(slots->device, queue);
+		make_free(slots, slot);
+	} else {
+		serve_waiting(slots);
+	}
+}
+
+void qbrt_slots_leave_queued(struct qbrt_slots *slots, struct qbrt_slot *slot)
+{
+	atomic_fetch_sub(&slot->queued, 1);
+	qbrt_slots_leave(slots, slot);
+}
+
+/* A slot that was free gets its queue; from then on it can be joined. */
+static enum qbrt_status open_slot(struct qbrt_slots *slots,
+				  struct qbrt_slot *slot)
+{
+	enum qbrt_status status =
+		qbrt_device_take_queue(slots->device, &slot->queue);
+
+	if (status)
+		make_free(slots, slot);
+	else
+		atomic_store(&slot->users, 1);
+	return status;
+}
+
+/* Until the state changes. true: it did before the deadline and unasked. */
+static enum qbrt_status sleep_on(struct qbrt_slot_waiter *waiter,
+				 int64_t deadline_ns)
 {
 	while (atomic_load_explicit(&waiter->state, memory_order_acquire) ==
-		       WAITING &&
-	       qbrt_now_ns() < deadline_ns)
-		qbrt_futex_wait(&waiter->state, WAITING, deadline_ns);
-}
-
-/* true: the count is taken back; false: a slot is on its way to a waiter. */
-static bool take_count_back(struct qbrt_slots *slots)
-{
-	int free = atomic_load_explicit(&slots->free, memory_order_relaxed);
-
-	while (free < 0)
-		if (atomic_compare_exchange_weak(&slots->free, &free, free + 1))
-			return true;
-	return false;
+	       WAITING) {
+		if (qbrt_now_ns() >= deadline_ns)
+			return QBRT_MODEL_TASK_QUEUE_TIMEOUT;
+		qbrt_futex_wait(&waiter->state, WAITING,
+				qbrt_interrupt_slice(deadline_ns));
+		if (qbrt_interrupt_ask())
+			return QBRT_INTERRUPTED;
+	}
+	return QBRT_OK;
 }
 
 /* true: the waiter has left the list without a slot. */
 static bool give_up(struct qbrt_slots *slots, struct qbrt_slot_waiter *waiter)
 {
-	bool has_left = false;
+	bool is_waiting;
 
 	(void)pthread_mutex_lock(&slots->lock);
-	if (atomic_load_explicit(&waiter->state, memory_order_relaxed) ==
-		    WAITING &&
-	    take_count_back(slots)) {
+	is_waiting = atomic_load_explicit(&waiter->state,
+					  memory_order_acquire) == WAITING;
+	if (is_waiting)
 		take_off(slots, waiter);
-		has_left = true;
-	}
 	(void)pthread_mutex_unlock(&slots->lock);
-	return has_left;
+	return is_waiting;
 }
 
 static enum qbrt_status wait_for_slot(struct qbrt_slots *slots,
-				      int64_t deadline_ns)
+				      int64_t deadline_ns,
+				      struct qbrt_slot **slot)
 {
-	struct qbrt_slot_waiter waiter;
-	bool is_listed = false;
+	struct qbrt_slot_waiter waiter = { .slot = NULL };
+	enum qbrt_status status;
 
 	atomic_init(&waiter.state, WAITING);
 	(void)pthread_mutex_lock(&slots->lock);
 	if (slots->is_stopped) {
 		atomic_init(&waiter.state, STOPPED);
-	} else if (slots->granted > 0) {
-		slots->granted--;
-		atomic_init(&waiter.state, GRANTED);
 	} else {
 		append(slots, &waiter);
-		is_listed = true;
+		serve(slots);
 	}
 	(void)pthread_mutex_unlock(&slots->lock);
 
-	if (is_listed) {
-		sleep_on(&waiter, deadline_ns);
-		if (give_up(slots, &waiter))
-			return QBRT_MODEL_TASK_QUEUE_TIMEOUT;
-		/* somebody owes a slot: it comes without a further wait */
-		sleep_on(&waiter, INT64_MAX);
-	}
-	return atomic_load_explicit(&waiter.state, memory_order_acquire) ==
-			       GRANTED
-		       ? QBRT_OK
-		       : QBRT_MODEL_NOT_ALIVE;
+	status = sleep_on(&waiter, deadline_ns);
+	if (status && give_up(slots, &waiter))
+		return status;
+	if (atomic_load_explicit(&waiter.state, memory_order_acquire) ==
+	    STOPPED)
+		return QBRT_MODEL_NOT_ALIVE;
+	*slot = waiter.slot;
+	return QBRT_OK;
 }
 
-enum qbrt_status qbrt_slots_take(struct qbrt_slots *slots, int64_t deadline_ns)
+/* Whose free bit a caller holds, or joined: users tells which. */
+static enum qbrt_status enter_granted(struct qbrt_slots *slots,
+				      struct qbrt_slot *slot)
 {
-	if (atomic_fetch_sub_explicit(&slots->free, 1, memory_order_acq_rel) >
-	    0)
+	if (atomic_load(&slot->users))
 		return QBRT_OK;
-	return wait_for_slot(slots, deadline_ns);
+	return open_slot(slots, slot);
+}
+
+enum qbrt_status qbrt_slots_take(struct qbrt_slots *slots, int64_t deadline_ns,
+				 struct qbrt_slot **slot)
+{
+	enum qbrt_status status = QBRT_OK;
+
+	*slot = NULL;
+	if (!atomic_load(&slots->num_waiting))
+		*slot = take_free(slots);
+	if (!*slot) {
+		qbrt_slots_collect(slots);
+		status = wait_for_slot(slots, deadline_ns, slot);
+	}
+	if (!status)
+		status = enter_granted(slots, *slot);
+	return status;
+}
+
+enum qbrt_status qbrt_slots_join(struct qbrt_slots *slots,
+				 struct qbrt_slot **slot)
+{
+	enum qbrt_status status;
+
+	for (;;) {
+		*slot = take_free(slots);
+		if (*slot)
+			break;
+		*slot = join_best(slots, false);
+		if (!*slot) {
+			/* all are about to have a queue, or to be free */
+			(void)sched_yield();
+			continue;
+		}
+		atomic_fetch_add(&(*slot)->queued, 1);
+		serve_waiting(slots);
+		return QBRT_OK;
+	}
+	status = open_slot(slots, *slot);
+	if (status)
+		return status;
+	atomic_fetch_add(&(*slot)->queued, 1);
+	serve_waiting(slots);
+	return QBRT_OK;
+}
+
+void qbrt_slots_cancel(struct qbrt_slots *slots)
+{
+	for (unsigned int i = 0; i < slots->num; i++) {
+		struct qbrt_slot *slot = &slots->slots[i];
+
+		if (!join(slot))
+			continue;
+		(void)qbrt_device_cancel_queue(slots->device, slot->queue);
+		qbrt_slots_leave(slots, slot);
+	}
+}
+
+void qbrt_slots_collect(struct qbrt_slots *slots)
+{
+	for (unsigned int i = 0; i < slots->num; i++) {
+		struct qbrt_slot *slot = &slots->slots[i];
+
+		if (!atomic_load(&slot->queued) || !join(slot))
+			continue;
+		qbrt_queue_collect(slot->queue);
+		qbrt_slots_leave(slots, slot);
+	}
 }

@@ -31,6 +31,9 @@ enum qbrt_attempt {
 	QBRT_AT_QUEUE_DESTROY,
 	QBRT_AT_SUBMIT,
 	QBRT_AT_WAIT,
+	QBRT_AT_CANCEL,
+	QBRT_AT_BO_SYNC,
+	QBRT_AT_SYNCOBJ, /* also the thread and the descriptor that go with it */
 	QBRT_AT_COUNT
 };
 

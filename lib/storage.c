@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
  * Counts references and uses of one allocation. A use is taken by one
- * compare-and-swap and never waited for while another is held. Waiters sleep
- * on the word of the uses itself; who ends a use makes a system call only when
- * somebody sleeps. Nothing here takes a lock.
+ * compare-and-swap and never waited for while another is held. Who waits
+ * announces it, then looks at the uses and at the queued jobs, then sleeps
+ * until something changes; who changes something counts it only if somebody
+ * has announced to wait, and makes a system call only then.
  */
 #include "storage.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "futex.h"
+#include "interrupt.h"
+#include "status.h"
 #include "util.h"
-
-/* of uses; the rest counts readers */
-#define WRITER 0x80000000u
-#define WAITING_WRITER 0x40000000u
 
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 					const struct qbrt_buffer *buffer)
@@ -28,9 +28,6 @@ struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 	storage->device = qbrt_device_ref(device);
 	storage->buffer = *buffer;
 	atomic_init(&storage->references, 1);
-	atomic_init(&storage->uses, 0);
-	atomic_init(&storage->waiters, 0);
-	atomic_init(&storage->invalid_status, QBRT_OK);
 	return storage;
 }
 
@@ -51,111 +48,181 @@ void qbrt_storage_unref(struct qbrt_storage *storage)
 	free(storage);
 }
 
-/* Sequentially consistent, so that it sees the count of who went to sleep. */
-static void wake(struct qbrt_storage *storage)
+/* Sequentially consistent, so that it sees the count of who is to wait. */
+void qbrt_storage_tell_waiters(struct qbrt_storage *storage)
 {
-	if (atomic_load(&storage->waiters))
-		qbrt_futex_wake(&storage->uses, INT_MAX);
+	if (!atomic_load(&storage->waiters))
+		return;
+	atomic_fetch_add(&storage->changes, 1);
+	qbrt_futex_wake(&storage->changes, INT_MAX);
 }
 
-bool qbrt_storage_begin_read(struct qbrt_storage *storage)
+void qbrt_storage_end_write_and_hold(struct qbrt_storage *storage)
 {
-	unsigned int uses =
-		atomic_load_explicit(&storage->uses, memory_order_relaxed);
-
-	do {
-		if (uses & (WRITER | WAITING_WRITER))
-			return false;
-	} while (
-		!atomic_compare_exchange_weak(&storage->uses, &uses, uses + 1));
-	return true;
+	atomic_fetch_or(&storage->uses, QBRT_STORAGE_HELD);
+	qbrt_storage_end_write(storage);
 }
 
-/* Only a writer waits for readers, and only for the last one. */
-void qbrt_storage_end_read(struct qbrt_storage *storage)
+void qbrt_storage_unhold(struct qbrt_storage *storage)
 {
-	if (atomic_fetch_sub(&storage->uses, 1) == (WAITING_WRITER | 1))
-		wake(storage);
+	atomic_fetch_and(&storage->uses, ~QBRT_STORAGE_HELD);
 }
 
-bool qbrt_storage_begin_write(struct qbrt_storage *storage)
+bool qbrt_storage_is_held(const struct qbrt_storage *storage)
 {
-	unsigned int idle = 0;
-
-	return atomic_compare_exchange_strong(&storage->uses, &idle, WRITER);
+	return atomic_load_explicit(&storage->uses, memory_order_relaxed) &
+	       QBRT_STORAGE_HELD;
 }
 
-void qbrt_storage_end_write(struct qbrt_storage *storage)
+static bool writes(const struct qbrt_job *job, void *arg)
 {
-	atomic_store(&storage->uses, 0);
-	wake(storage);
+	return job->ops->get_use(job, arg) == QBRT_JOB_WRITES;
 }
 
-/* Sleeps until no bit of the mask is set; false: the deadline has passed. */
-static bool wait_while(struct qbrt_storage *storage, unsigned int mask,
+static bool uses_it(const struct qbrt_job *job, void *arg)
+{
+	return job->ops->get_use(job, arg) != QBRT_JOB_USES_NOT;
+}
+
+/* Under the lock of the writer's queue: its write lasts meanwhile. */
+static bool join_reader(const struct qbrt_job *job, void *arg)
+{
+	struct qbrt_storage *storage = arg;
+	unsigned int uses = atomic_load(&storage->uses);
+
+	if (!writes(job, arg) || !qbrt_job_is_queued(job))
+		return false;
+	while (!(uses & QBRT_STORAGE_WAITING_WRITER))
+		if (atomic_compare_exchange_weak(&storage->uses, &uses,
+						 uses + 1))
+			return true;
+	return false;
+}
+
+struct qbrt_job *qbrt_storage_begin_read_after(struct qbrt_storage *storage)
+{
+	return qbrt_device_find_job(storage->device, join_reader, storage);
+}
+
+/* One sleep, or the end of one job that is in the way. */
+static int wait_change(struct qbrt_storage *storage, unsigned int changes,
+		       bool (*is_in_way)(const struct qbrt_job *job, void *arg),
 		       int64_t deadline_ns)
 {
-	bool is_in_time = true;
-	unsigned int uses;
+	struct qbrt_job *job =
+		qbrt_device_find_job(storage->device, is_in_way, storage);
+	int64_t until_ns;
+	int err;
+
+	if (job) {
+		err = qbrt_job_wait(job, deadline_ns);
+		qbrt_job_unref(job);
+		return err;
+	}
+	until_ns = qbrt_interrupt_slice(deadline_ns);
+	qbrt_futex_wait(&storage->changes, changes, until_ns);
+	if (qbrt_interrupt_ask())
+		return -EINTR;
+	return deadline_ns != INT64_MAX && qbrt_now_ns() >= deadline_ns ? -ETIME
+									 : 0;
+}
+
+/* Until none of the bits of mask is set. */
+static int wait_while(struct qbrt_storage *storage, unsigned int mask,
+		      int64_t deadline_ns)
+{
+	bool is_read = !(mask & QBRT_STORAGE_READERS);
+	int err = 0;
 
 	atomic_fetch_add(&storage->waiters, 1);
-	/* the futex looks at the word again: no end of a use is missed */
-	while ((uses = atomic_load(&storage->uses)) & mask && is_in_time) {
-		qbrt_futex_wait(&storage->uses, uses, deadline_ns);
-		is_in_time =
-			deadline_ns == INT64_MAX || qbrt_now_ns() < deadline_ns;
+	while (!err) {
+		unsigned int changes = atomic_load(&storage->changes);
+
+		if (!(atomic_load(&storage->uses) & mask))
+			break;
+		err = wait_change(storage, changes, is_read ? writes : uses_it,
+				  deadline_ns);
 	}
 	atomic_fetch_sub(&storage->waiters, 1);
-	return is_in_time;
+	return err;
 }
 
-bool qbrt_storage_wait_written(struct qbrt_storage *storage,
-			       int64_t deadline_ns)
+int qbrt_storage_wait_written(struct qbrt_storage *storage, int64_t deadline_ns)
 {
-	return qbrt_now_ns() < deadline_ns &&
-	       wait_while(storage, WRITER | WAITING_WRITER, deadline_ns);
+	return wait_while(storage, QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER, deadline_ns);
 }
 
-void qbrt_storage_take_read(struct qbrt_storage *storage)
+bool qbrt_storage_is_written(struct qbrt_storage *storage)
+{
+	struct qbrt_job *job;
+
+	if (!(atomic_load(&storage->uses) & QBRT_STORAGE_WRITER))
+		return true;
+	job = qbrt_device_find_job(storage->device, writes, storage);
+	if (job) {
+		(void)qbrt_job_collect(job);
+		qbrt_job_unref(job);
+	}
+	return !(atomic_load(&storage->uses) & QBRT_STORAGE_WRITER);
+}
+
+static enum qbrt_status fail_interrupted(void)
+{
+	return qbrt_fail(QBRT_INTERRUPTED,
+			 "the interrupt function ended the wait for a buffer "
+			 "that jobs use; the jobs go on");
+}
+
+enum qbrt_status qbrt_storage_take_read(struct qbrt_storage *storage)
 {
 	while (!qbrt_storage_begin_read(storage))
-		(void)wait_while(storage, WRITER | WAITING_WRITER, INT64_MAX);
+		if (qbrt_storage_wait_written(storage, INT64_MAX))
+			return fail_interrupted();
+	return QBRT_OK;
 }
 
-/* Taken at once when nobody uses it, else announced and waited for. */
-void qbrt_storage_take_write(struct qbrt_storage *storage)
+/* It is not announced any more that this thread waits to write. */
+static void give_up_write(struct qbrt_storage *storage)
+{
+	atomic_fetch_and(&storage->uses, ~QBRT_STORAGE_WAITING_WRITER);
+	qbrt_storage_tell_waiters(storage);
+}
+
+/*
+ * Taken at once when nobody uses it, else announced and waited for. Several
+ * that wait share one mark: who gets it takes the mark with it, and the others
+ * set it again.
+ */
+enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
 {
 	unsigned int uses = atomic_load(&storage->uses);
 
 	for (;;) {
-		bool is_free = !(uses & ~WAITING_WRITER);
+		bool is_free = !(uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS));
+		unsigned int next = is_free ? (uses & QBRT_STORAGE_HELD) | QBRT_STORAGE_WRITER
+					    : uses | QBRT_STORAGE_WAITING_WRITER;
 
-		if (!atomic_compare_exchange_weak(
-			    &storage->uses, &uses,
-			    is_free ? WRITER : uses | WAITING_WRITER))
+		if (!atomic_compare_exchange_weak(&storage->uses, &uses, next))
 			continue;
 		if (is_free)
-			return;
-		(void)wait_while(storage, ~WAITING_WRITER, INT64_MAX);
+			return QBRT_OK;
+		if (wait_while(storage, QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS, INT64_MAX)) {
+			give_up_write(storage);
+			return fail_interrupted();
+		}
 		uses = atomic_load(&storage->uses);
 	}
 }
 
 void qbrt_storage_invalidate(struct qbrt_storage *storage,
-			     enum qbrt_status status)
+			     enum qbrt_status status, const char *detail)
 {
 	if (atomic_load_explicit(&storage->invalid_status,
 				 memory_order_relaxed) != QBRT_OK)
 		return;
 	(void)snprintf(storage->invalid_detail, sizeof(storage->invalid_detail),
-		       "%s", qbrt_error_detail());
+		       "%s", detail);
 	/* last, so that who sees it sees the sentence */
 	atomic_store_explicit(&storage->invalid_status, status,
-			      memory_order_release);
-}
-
-void qbrt_storage_validate(struct qbrt_storage *storage)
-{
-	atomic_store_explicit(&storage->invalid_status, QBRT_OK,
 			      memory_order_release);
 }

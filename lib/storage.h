@@ -6,6 +6,10 @@
  * by one atomic per buffer; it never holds one while it waits for another, so
  * no order of buffers can deadlock. An access of the host is a use too, of one
  * buffer alone, and waits for it.
+ *
+ * The uses of a job that nobody waits for last until the job has ended
+ * (job.h), and no thread does that by itself. So who finds a buffer in use
+ * looks for such a job, and ends it, waits for it, or comes after it.
  */
 #ifndef QBRT_STORAGE_H
 #define QBRT_STORAGE_H
@@ -17,14 +21,30 @@
 #include <qbruntime/qbrt.h>
 
 #include "accelerator.h"
+#include "job.h"
+
+/* of uses; the rest counts readers */
+#define QBRT_STORAGE_WRITER 0x80000000u
+#define QBRT_STORAGE_WAITING_WRITER 0x40000000u
+#define QBRT_STORAGE_HELD 0x20000000u
+#define QBRT_STORAGE_READERS 0x1fffffffu
+
+#define QBRT_STORAGE_MAX_BRACKETS 48
+#define QBRT_STORAGE_OPEN_WRITES ((UINT64_C(1) << QBRT_STORAGE_MAX_BRACKETS) - 1)
 
 struct qbrt_storage {
 	struct qbrt_device *device; /* a reference */
 	struct qbrt_buffer buffer;
 	atomic_uint references;
-	/* readers, and in the top bits a writer and a host write that waits */
+	/* readers, and in the top bits who writes, waits to, or holds it */
 	atomic_uint uses;
-	atomic_uint waiters; /* threads asleep on uses */
+	atomic_uint waiters; /* threads that wait for a change of the uses */
+	atomic_uint changes; /* futex: counts them while somebody waits */
+	/*
+	 * Open brackets of the host: how many in the top byte, below it a bit
+	 * for each, the first one lowest: does it write?
+	 */
+	atomic_uint_fast64_t brackets;
 	/* 0: valid; else the status of the job that left it half written */
 	atomic_uint invalid_status;
 	char invalid_detail[240]; /* that job's sentence; read in a use */
@@ -36,34 +56,102 @@ struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 struct qbrt_storage *qbrt_storage_ref(struct qbrt_storage *storage);
 void qbrt_storage_unref(struct qbrt_storage *storage);
 
+/* Something has changed that threads may wait for. */
+void qbrt_storage_tell_waiters(struct qbrt_storage *storage);
+
 /* false: somebody writes it or waits to; nothing was taken. */
-bool qbrt_storage_begin_read(struct qbrt_storage *storage);
-void qbrt_storage_end_read(struct qbrt_storage *storage);
+static inline bool qbrt_storage_begin_read(struct qbrt_storage *storage)
+{
+	unsigned int uses =
+		atomic_load_explicit(&storage->uses, memory_order_relaxed);
 
-/* false: somebody reads or writes it; nothing was taken. */
-bool qbrt_storage_begin_write(struct qbrt_storage *storage);
-void qbrt_storage_end_write(struct qbrt_storage *storage);
+	do {
+		if (uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER))
+			return false;
+	} while (
+		!atomic_compare_exchange_weak(&storage->uses, &uses, uses + 1));
+	return true;
+}
+
+/* Only a writer waits for readers. */
+static inline void qbrt_storage_end_read(struct qbrt_storage *storage)
+{
+	if (atomic_fetch_sub(&storage->uses, 1) & QBRT_STORAGE_WAITING_WRITER)
+		qbrt_storage_tell_waiters(storage);
+}
 
 /*
- * Sleeps until nobody writes it or waits to. false: the absolute deadline
- * (INT64_MAX: none) has passed.
+ * A read that comes after the job that writes the storage: that job, with a
+ * reference, for the reader's job to wait for. NULL: no queued job writes it,
+ * nothing was taken.
  */
-bool qbrt_storage_wait_written(struct qbrt_storage *storage,
-			       int64_t deadline_ns);
+struct qbrt_job *qbrt_storage_begin_read_after(struct qbrt_storage *storage);
+
+/* false: somebody reads, writes or holds it; nothing was taken. */
+static inline bool qbrt_storage_begin_write(struct qbrt_storage *storage)
+{
+	unsigned int idle = 0;
+
+	return atomic_compare_exchange_strong(&storage->uses, &idle,
+					      QBRT_STORAGE_WRITER);
+}
 
 /*
- * The same uses for the host, waited for without a limit. No new reader comes
- * before a writer that waits.
+ * Readers that come after the write have begun before its end. Sequentially
+ * consistent, so that who is to wait is seen.
  */
-void qbrt_storage_take_read(struct qbrt_storage *storage);
-void qbrt_storage_take_write(struct qbrt_storage *storage);
+static inline void qbrt_storage_end_write(struct qbrt_storage *storage)
+{
+	atomic_fetch_and(&storage->uses, ~QBRT_STORAGE_WRITER);
+	if (atomic_load(&storage->waiters))
+		qbrt_storage_tell_waiters(storage);
+}
 
 /*
- * Called by the writer, right after qbrt_fail: this thread's sentence is kept
- * for those who read. The first failure stays until the contents count again.
+ * Ends a write and keeps other jobs from writing it (its future has not been
+ * taken): it may be read, and the host may write it.
+ */
+void qbrt_storage_end_write_and_hold(struct qbrt_storage *storage);
+void qbrt_storage_unhold(struct qbrt_storage *storage);
+bool qbrt_storage_is_held(const struct qbrt_storage *storage);
+
+/*
+ * Waits until a read may begin. 0; -ETIME: not until the absolute deadline
+ * (INT64_MAX: none); -EINTR: the interrupt function asked to stop.
+ */
+int qbrt_storage_wait_written(struct qbrt_storage *storage,
+			      int64_t deadline_ns);
+
+/* The host has it open: for writing no job may use it, else none write it. */
+static inline bool qbrt_storage_is_open(const struct qbrt_storage *storage,
+					bool for_writing)
+{
+	uint64_t brackets = atomic_load_explicit(&storage->brackets,
+						 memory_order_relaxed);
+
+	return for_writing ? brackets & QBRT_STORAGE_OPEN_WRITES : brackets;
+}
+
+/* Nobody writes it, as far as can be seen without waiting. */
+bool qbrt_storage_is_written(struct qbrt_storage *storage);
+
+/*
+ * Uses of the host, waited for without a limit; no new reader comes before a
+ * writer that waits. QBRT_INTERRUPTED with its sentence: nothing was taken.
+ */
+enum qbrt_status qbrt_storage_take_read(struct qbrt_storage *storage);
+enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage);
+
+/*
+ * Called by the writer: detail, the sentence, is kept for those who read. The
+ * first failure stays until the contents count again.
  */
 void qbrt_storage_invalidate(struct qbrt_storage *storage,
-			     enum qbrt_status status);
-void qbrt_storage_validate(struct qbrt_storage *storage);
+			     enum qbrt_status status, const char *detail);
+static inline void qbrt_storage_validate(struct qbrt_storage *storage)
+{
+	atomic_store_explicit(&storage->invalid_status, QBRT_OK,
+			      memory_order_release);
+}
 
 #endif

@@ -222,19 +222,20 @@ END_TEST
 START_TEST(who_gets_no_slot_in_time_submits_nothing)
 {
 	struct qbrt_slots *slots;
+	struct qbrt_slot *slot;
 	struct rig rig;
 
 	rig_open(&rig, NULL, models_load_slow(0, 1));
 	slots = &rig.model->launched->slots;
 	fill(rig.out, 9);
-	ck_assert_int_eq(qbrt_slots_take(slots, 0), QBRT_OK);
+	ck_assert_int_eq(qbrt_slots_take(slots, 0, &slot), QBRT_OK);
 	kmd_watch_begin(rig.acc);
 	ck_assert_status(rig_infer(&rig, &hurried),
 			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
 	ck_assert_detail("1 activation slots");
 	ck_assert_uint_eq(atomic_load(&kmd_watch.total), 0);
 	ck_assert(holds(rig.out, 9));
-	qbrt_slots_give(slots);
+	qbrt_slots_leave(slots, slot);
 	ck_assert_ok(rig_infer(&rig, NULL));
 	rig_close(&rig);
 }

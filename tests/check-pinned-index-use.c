@@ -73,7 +73,7 @@ START_TEST(reading_waits_for_the_job_that_writes)
 	ck_assert(qbrt_storage_begin_write(mem->storage));
 	/* half written, and the last job had failed */
 	get_bytes()[0] = 1;
-	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED);
+	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED, "stopped");
 	for (i = 0; i < NUM_THREADS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, read_first,
 						i % 2 ? mem : NULL),
@@ -179,8 +179,7 @@ static void *scribble(void *arg)
 		if (!qbrt_storage_begin_write(mem->storage))
 			continue;
 		memset(get_bytes(), ++value, RACE_NBYTES / 2);
-		qbrt_storage_invalidate(mem->storage,
-					qbrt_fail(QBRT_CANCELLED, "stopped"));
+		qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED, "stopped");
 		qbrt_storage_end_write(mem->storage);
 	}
 	return NULL;

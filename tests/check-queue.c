@@ -118,12 +118,12 @@ START_TEST(waiting_gives_the_result_of_the_job)
 	job = submit_empty(&queue);
 	ck_assert_uint_eq(job, 1);
 	memset(&wait, 0x5a, sizeof(wait));
-	ck_assert_int_eq(qbrt_queue_wait(&queue, job, 0, &wait), 0);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, job, 0, INT64_MAX, &wait), 0);
 	ck_assert_uint_eq(wait.state, DRM_QBNPU_JOB_COMPLETE);
 	ck_assert_int_eq(wait.status, 0);
 	ck_assert_uint_eq(wait.job, job);
 	ck_assert_int_eq(
-		qbrt_queue_wait(&queue, job, DRM_QBNPU_WAIT_BLOCKING, &again),
+		qbrt_queue_wait(&queue, job, DRM_QBNPU_WAIT_BLOCKING, INT64_MAX, &again),
 		0);
 	ck_assert_int_eq(again.end_ns, wait.end_ns);
 	qbrt_queue_close(&queue);
@@ -146,7 +146,7 @@ START_TEST(a_signal_does_not_end_a_wait)
 	kmd_bend.fail_err = -EINTR;
 	atomic_store(&kmd_bend.fail_times, 3);
 	before = atomic_load(&kmd_bend.num_requests);
-	ck_assert_int_eq(qbrt_queue_wait(&queue, job, 0, &wait), 0);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, job, 0, INT64_MAX, &wait), 0);
 	ck_assert_uint_eq(atomic_load(&kmd_bend.num_requests), before + 4);
 	ck_assert_uint_eq(wait.state, DRM_QBNPU_JOB_COMPLETE);
 	qbrt_queue_close(&queue);
@@ -162,8 +162,8 @@ START_TEST(waiting_for_no_job_is_an_error)
 	struct qbrt_queue queue;
 
 	ck_assert_int_eq(qbrt_queue_open(&kmd_bend_driver, file, &queue), 0);
-	ck_assert_int_eq(qbrt_queue_wait(&queue, 0, 0, &wait), -EINVAL);
-	ck_assert_int_eq(qbrt_queue_wait(&queue, 1, 0, &wait), -EINVAL);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, 0, 0, INT64_MAX, &wait), -EINVAL);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, 1, 0, INT64_MAX, &wait), -EINVAL);
 	qbrt_queue_close(&queue);
 	kmd_bend_driver.close(file);
 }

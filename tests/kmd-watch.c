@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "accelerator.h"
+#include "accelerator-pool.h"
 
 struct kmd_watch kmd_watch;
 
@@ -54,6 +54,9 @@ static int watch_ioctl(int file, unsigned long request, void *arg)
 
 void kmd_watch_begin(struct qbrt_accelerator *acc)
 {
+	struct qbrt_device_pools *pools = acc->device->pools;
+	unsigned int num_queues = atomic_load(&pools->num_queues);
+
 	memset(&kmd_watch, 0, sizeof(kmd_watch));
 	if (acc->device->kmd == &watching)
 		return;
@@ -61,6 +64,8 @@ void kmd_watch_begin(struct qbrt_accelerator *acc)
 	watching = *watched;
 	watching.ioctl = watch_ioctl;
 	acc->device->kmd = &watching;
+	for (unsigned int i = 0; i < num_queues; i++)
+		pools->queues[i].kmd = &watching;
 }
 
 unsigned long kmd_watch_count(unsigned long request)

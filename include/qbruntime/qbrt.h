@@ -243,12 +243,17 @@ enum qbrt_contiguity {
 #define QBRT_INFER_CHW 0x8u
 #define QBRT_INFER_TO_FLOAT 0x10u /* plain forms: int8 in, float32 out */
 
+/* Flags of qbrt_pinned_memory_begin_cpu_access(). */
+#define QBRT_CPU_READ 0x1u
+#define QBRT_CPU_WRITE 0x2u
+
 /* Handles: opaque, made and freed by the functions of their sections. */
 struct qbrt_device_info;
 struct qbrt_accelerator;
 struct qbrt_pinned_memory;
 struct qbrt_model_config;
 struct qbrt_model;
+struct qbrt_future;
 struct qbrt_stream;
 
 /*
@@ -388,6 +393,16 @@ struct qbrt_model_counters {
 typedef void (*qbrt_log_function)(void *arg, enum qbrt_log_level level,
 				  const char *component, const char *sentence);
 
+/*
+ * Called once, when the future's job has ended, on a thread of the library's
+ * or inside qbrt_future_set_callback(), under no lock: it may call the library,
+ * also free the future.
+ */
+typedef void (*qbrt_future_function)(void *arg, struct qbrt_future *future);
+
+/* Called on the thread that waits, under no lock. true: stop waiting. */
+typedef bool (*qbrt_interrupt_function)(void *arg);
+
 /* Status, version, log */
 
 /*
@@ -465,6 +480,18 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_set_log_level(enum qbrt_log_level level);
  * Threads: any. Since: 0.1.
  */
 void qbrt_set_log_function(qbrt_log_function function, void *arg);
+
+/*
+ * Has every wait of the library ask function whether to go on: when a signal
+ * interrupted the wait for a blocking inference, and every 100 ms of any wait.
+ * When it says true the call ends with QBRT_INTERRUPTED: a blocking inference
+ * cancels its job first and waits for its end, its outputs are invalid; every
+ * other wait leaves the jobs alone. function: NULL: nothing is asked; borrowed,
+ * with arg, until it is replaced. A thread that is about to call the old
+ * function may still do so when this returns.
+ * Threads: any. Since: 0.1.
+ */
+void qbrt_set_interrupt_function(qbrt_interrupt_function function, void *arg);
 
 /* Device information */
 
@@ -885,6 +912,49 @@ bool qbrt_pinned_memory_is_read_only(const struct qbrt_pinned_memory *mem);
 QBRT_MUST_CHECK enum qbrt_status
 qbrt_pinned_memory_query_device_address(const struct qbrt_pinned_memory *mem,
 					uint64_t *address);
+
+/*
+ * Whether no job is still to write the memory. ready: required.
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_query(const struct qbrt_pinned_memory *mem, bool *ready);
+
+/*
+ * Waits until no job is still to write the memory.
+ * timeout: ns; 0 polls, negative: without a limit.
+ * QBRT_TIMED_OUT: the job goes on; QBRT_INTERRUPTED; QBRT_TENSOR_INVALID: the
+ * job that wrote it failed, with its sentence; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout);
+
+/*
+ * Begins an access by the pointer of qbrt_pinned_memory_get_data() at a time
+ * when jobs may come: waits for those that write the memory (QBRT_CPU_READ) or
+ * use it (QBRT_CPU_WRITE), and until the end no job that writes it, or uses it,
+ * is taken: QBRT_PINNED_MEMORY_IN_USE. QBRT_CPU_WRITE stands for a rewrite of
+ * all of it: contents that a failed job left invalid count again. Nests, 48
+ * deep: the last one begun ends first. Not needed around writes before an
+ * inference is called and reads after it has returned.
+ * QBRT_INVALID_ARGUMENT: flags; too deep; QBRT_TENSOR_INVALID: to read, what a
+ * failed job left; QBRT_PINNED_MEMORY_READ_ONLY; QBRT_INTERRUPTED;
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_begin_cpu_access(struct qbrt_pinned_memory *mem,
+				    uint32_t flags);
+
+/*
+ * Ends the access begun last.
+ * QBRT_INVALID_ARGUMENT: none is open; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_pinned_memory_end_cpu_access(struct qbrt_pinned_memory *mem);
 
 /*
  * Reads one element; waits while a job writes the buffer.
@@ -1335,28 +1405,147 @@ qbrt_model_alloc_output(struct qbrt_model *model, size_t index,
  * options: NULL = defaults; flags takes QBRT_INFER_BLOCKING. inputs, outputs:
  * one per tensor of the first variant that fits, of the pinned data type and
  * of the model's shape in HWC order, or that with a leading axis of 1; borrowed
- * for the call. An input may be given to many calls at once; while another
- * call writes it, this one waits.
+ * for the call. An input may be given to many calls at once; what another job
+ * is still to write into it is waited for.
  * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed);
  * QBRT_FORKED_PROCESS: launched, or a buffer allocated, before fork;
  * QBRT_MODEL_INPUT_COUNT_MISMATCHED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
  * QBRT_MODEL_SHAPE_MISMATCHED, QBRT_MODEL_DTYPE_MISMATCHED;
  * QBRT_PINNED_MEMORY_WRONG_ACCELERATOR: a buffer of another device;
  * QBRT_PINNED_MEMORY_ALIASED: an output is also another buffer;
- * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another call, of the host
- * too;
+ * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another job or a call of
+ * the host, or belongs to a future that was not taken; a buffer is open for
+ * access by the CPU;
+ * QBRT_STREAM_FAILED: the job that writes an input failed;
  * QBRT_TENSOR_INVALID: an input holds a failed job's output;
  * QBRT_MODEL_TASK_QUEUE_TIMEOUT: an input was written too long, or no slot
  * came free in time; nothing ran, the outputs are unchanged;
  * QBRT_ACC_NPU_TIMEOUT, QBRT_MODEL_PREDICT_ERROR, QBRT_ACC_DEVICE_LOST: the
  * job failed and its outputs are invalid until they are rewritten whole; where
- * the sentence says that nothing ran, they are unchanged.
+ * the sentence says that nothing ran, they are unchanged;
+ * QBRT_INTERRUPTED: qbrt_set_interrupt_function().
  * Threads: any. Since: 0.1.
  */
 QBRT_MUST_CHECK enum qbrt_status qbrt_model_infer_pinned_memory(
 	struct qbrt_model *model, const struct qbrt_infer_options *options,
 	struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
 	struct qbrt_pinned_memory *const outputs[], size_t num_outputs);
+
+/*
+ * The same without waiting: checks everything, queues the job, and returns. As
+ * many run at once as the model has activation slots, 64 more may wait; then
+ * the call waits for the oldest.
+ * options: NULL = defaults; flags takes QBRT_INFER_TRY. inputs, outputs: as
+ * qbrt_model_infer_pinned_memory(); the handles are borrowed for the call, the
+ * memory is kept by the future. Inputs stay unchanged until the job has ended;
+ * outputs may be read then, and belong to the future until it is taken or
+ * freed: no other job may write them. future: the caller's, qbrt_future_free().
+ * Statuses as there, of the call alone: those of the job are the future's. Also
+ * QBRT_WOULD_BLOCK: with QBRT_INFER_TRY, instead of waiting;
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room until the time limit.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
+	struct qbrt_model *model, const struct qbrt_infer_options *options,
+	struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
+	struct qbrt_pinned_memory *const outputs[], size_t num_outputs,
+	struct qbrt_future **future);
+
+/* Future */
+
+/*
+ * Waits until the job has ended, well or not.
+ * timeout: ns; 0 polls, negative: without a limit.
+ * QBRT_TIMED_OUT: the job goes on; QBRT_INTERRUPTED;
+ * QBRT_FUTURE_NOT_VALID: the result has been taken; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1. Source: Future.wait_for of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_future_wait(struct qbrt_future *future,
+						  int64_t timeout);
+
+/*
+ * Whether the job has ended, well or not; waits for nothing. done: required.
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_query(const struct qbrt_future *future, bool *done);
+
+/*
+ * What output index of the job is, its shape resolved. info: its size is set by
+ * the caller; name lives as long as the future.
+ * QBRT_INVALID_ARGUMENT: no such output; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_query_output(const struct qbrt_future *future, size_t index,
+			 struct qbrt_io_info *info);
+
+/*
+ * Waits for the job without a limit and takes its result, once: the job's own
+ * status. Afterwards its outputs are no longer the future's.
+ * outputs: NULL and 0 of a job on pinned memory, whose outputs lie there.
+ * QBRT_FUTURE_NOT_VALID: it has been taken before; what the job ended with;
+ * QBRT_INTERRUPTED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED: nothing was taken;
+ * QBRT_FORKED_PROCESS.
+ * Threads: any; of several at once one has the result. Since: 0.1. Source:
+ * Future.get of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_query_result(struct qbrt_future *future,
+			 const struct qbrt_array *outputs, size_t num_outputs);
+
+/*
+ * How the job ended: QBRT_OK also while it has not. Takes nothing.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_status qbrt_future_get_status(const struct qbrt_future *future);
+
+/*
+ * The sentence to that, "" with QBRT_OK; as long as the future.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_future_get_detail(const struct qbrt_future *future);
+
+/*
+ * Has the job end: at once if it has not begun, else at its next check. A job
+ * that ended by it has QBRT_CANCELLED, and its outputs are invalid. One that
+ * has ended stays as it is.
+ * cancelled: may be NULL; whether it had not begun.
+ * QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_cancel(struct qbrt_future *future, bool *cancelled);
+
+/*
+ * Has function called once with arg when the job has ended, on a thread of the
+ * library's, or at once on this one if it has. A future that is freed before
+ * calls nothing.
+ * QBRT_INVALID_ARGUMENT: function is NULL, or there is a callback already;
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no thread; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_set_callback(struct qbrt_future *future,
+			 qbrt_future_function function, void *arg);
+
+/*
+ * A new eventfd that becomes readable when the job has ended, for poll and its
+ * like; closed on exec, does not block. fd: the caller's, who closes it.
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no descriptor left;
+ * QBRT_NOT_IMPLEMENTED: the driver offers none; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_future_export_fd(struct qbrt_future *future, int *fd);
+
+/*
+ * Ends the handle; NULL is fine. The job goes on if it has not ended; its
+ * outputs are no longer the future's. A callback that runs sees it to its end.
+ * Threads: last use, but for the callback. Since: 0.1.
+ */
+void qbrt_future_free(struct qbrt_future *future);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A future: a job of a model, and what its program still wants of it. It holds
+ * the model and the storages until it is freed, and stays inside the launched
+ * model, in its slot, until the job has ended. Its outputs belong to it until
+ * it is taken or freed: until then no other job may write them.
+ */
+#ifndef QBRT_FUTURE_H
+#define QBRT_FUTURE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qbruntime/qbrt.h>
+
+#include "job.h"
+#include "model.h"
+#include "storage.h"
+
+/* What plain arrays add. All are called under no lock. */
+struct qbrt_future_arrays {
+	enum qbrt_status (*query_output)(const struct qbrt_future *future,
+					 size_t index,
+					 struct qbrt_io_info *info);
+	/* The arrays are those to take the result into; waits for nothing. */
+	enum qbrt_status (*check)(const struct qbrt_future *future,
+				  const struct qbrt_array *outputs,
+				  size_t num_outputs);
+	/* The job succeeded. */
+	enum qbrt_status (*take)(struct qbrt_future *future,
+				 const struct qbrt_array *outputs,
+				 size_t num_outputs);
+	/* Taken or freed, and the job has ended. */
+	void (*drop)(struct qbrt_future *future);
+};
+
+struct qbrt_future {
+	struct qbrt_job job; /* first */
+	struct qbrt_model_run run;
+	struct qbrt_slot *slot;
+	size_t variant;
+	atomic_uint marks;
+	uint32_t num_inputs, num_outputs;
+	uint32_t num_writers;
+	uint64_t aliased_inputs; /* bit i: input i is also an output */
+	bool has_not_run;        /* ended before it began */
+	/* jobs that write its inputs and come before it, with references */
+	struct qbrt_job **writers;
+	atomic_uint callback; /* enum of future.c */
+	qbrt_future_function function;
+	void *arg;
+	const struct qbrt_future_arrays *arrays; /* NULL: pinned memory */
+	void *staging;
+	struct qbrt_storage *storages[]; /* inputs, then outputs */
+};
+
+/*
+ * With references on model and storages, nothing else of them taken; the caller
+ * sets the rest. NULL: no memory.
+ */
+struct qbrt_future *qbrt_future_alloc(struct qbrt_model *model,
+				      struct qbrt_pinned_memory *const inputs[],
+				      size_t num_inputs,
+				      struct qbrt_pinned_memory *const outputs[],
+				      size_t num_outputs);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The function that a program may set to be asked, while a call of its waits,
+ * whether to go on (qbrt_set_interrupt_function). Who waits cuts its sleep
+ * into slices while one is set, and asks after each; without one nothing is
+ * asked and no slice is cut.
+ */
+#ifndef QBRT_INTERRUPT_H
+#define QBRT_INTERRUPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Until when to sleep at most: the absolute deadline, or a slice from now. */
+int64_t qbrt_interrupt_slice(int64_t deadline_ns);
+
+/* true: stop waiting. Called under no lock of ours. */
+bool qbrt_interrupt_ask(void);
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The jobs of a launched model: those in flight that nobody waits for, what
+ * disposing does to them, the counters, and what became of a job in words. A
+ * job is in the list from before its SUBMIT until it has ended; one without a
+ * number is still on its way, and who submits it looks at is_stopping after.
+ */
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "retire.h"
+#include "status.h"
+
+void qbrt_launched_add_job(struct qbrt_launched *launched, struct qbrt_job *job)
+{
+	struct qbrt_model_jobs *jobs = &launched->jobs;
+
+	(void)pthread_mutex_lock(&jobs->lock);
+	job->previous_of_model = jobs->last;
+	if (jobs->last)
+		jobs->last->next_of_model = job;
+	else
+		jobs->first = job;
+	jobs->last = job;
+	atomic_fetch_add(&jobs->num, 1);
+	(void)pthread_mutex_unlock(&jobs->lock);
+}
+
+void qbrt_launched_remove_job(struct qbrt_launched *launched,
+			      struct qbrt_job *job)
+{
+	struct qbrt_model_jobs *jobs = &launched->jobs;
+
+	(void)pthread_mutex_lock(&jobs->lock);
+	if (job->previous_of_model)
+		job->previous_of_model->next_of_model = job->next_of_model;
+	else
+		jobs->first = job->next_of_model;
+	if (job->next_of_model)
+		job->next_of_model->previous_of_model = job->previous_of_model;
+	else
+		jobs->last = job->previous_of_model;
+	atomic_fetch_sub(&jobs->num, 1);
+	(void)pthread_mutex_unlock(&jobs->lock);
+}
+
+struct qbrt_job *qbrt_launched_ref_oldest_job(struct qbrt_launched *launched)
+{
+	struct qbrt_model_jobs *jobs = &launched->jobs;
+	struct qbrt_job *job;
+
+	(void)pthread_mutex_lock(&jobs->lock);
+	job = jobs->first;
+	while (job && !atomic_load(&job->is_submitted))
+		job = job->next_of_model;
+	if (job)
+		(void)qbrt_job_ref(job);
+	(void)pthread_mutex_unlock(&jobs->lock);
+	return job;
+}
+
+/* Where no thread can be had, its future ends it, or the device's close. */
+void qbrt_launched_stop_job(struct qbrt_launched *launched,
+			    struct qbrt_job *job)
+{
+	(void)qbrt_queue_cancel(job->queue, job->number);
+	if (!qbrt_job_poll(job))
+		(void)qbrt_retire_watch(launched->device, job);
+}
+
+/* One that was not stopped yet, with a reference. */
+static struct qbrt_job *ref_next_to_stop(struct qbrt_model_jobs *jobs)
+{
+	struct qbrt_job *job;
+
+	(void)pthread_mutex_lock(&jobs->lock);
+	job = jobs->first;
+	while (job && job->was_stopped)
+		job = job->next_of_model;
+	if (job) {
+		job->was_stopped = true;
+		(void)qbrt_job_ref(job);
+	}
+	(void)pthread_mutex_unlock(&jobs->lock);
+	return job;
+}
+
+void qbrt_launched_stop_jobs(struct qbrt_launched *launched)
+{
+	struct qbrt_job *job;
+
+	atomic_store(&launched->is_stopping, true);
+	qbrt_slots_stop(&launched->slots);
+	qbrt_slots_cancel(&launched->slots);
+	while ((job = ref_next_to_stop(&launched->jobs))) {
+		if (atomic_load(&job->is_submitted))
+			qbrt_launched_stop_job(launched, job);
+		qbrt_job_unref(job);
+	}
+}
+
+static void add(atomic_uint_fast64_t *total, uint64_t value)
+{
+	atomic_fetch_add_explicit(total, value, memory_order_relaxed);
+}
+
+void qbrt_model_count_submit(const struct qbrt_model_run *run)
+{
+	struct qbrt_model_totals *totals = &run->model->totals;
+
+	add(&totals->submitted, 1);
+	add(&totals->input_nbytes, run->input_nbytes);
+}
+
+void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
+			  const struct drm_qbnpu_wait *wait)
+{
+	struct qbrt_model_totals *totals = &run->model->totals;
+
+	if (err) {
+		add(&totals->failed, 1);
+		return;
+	}
+	if (!wait->status) {
+		add(&totals->completed, 1);
+		add(&totals->output_nbytes, run->output_nbytes);
+	} else if (wait->cause == DRM_QBNPU_CAUSE_CANCELLED) {
+		add(&totals->cancelled, 1);
+	} else {
+		add(&totals->failed, 1);
+	}
+	if (wait->start_ns)
+		atomic_fetch_add_explicit(&totals->queue_time,
+					  wait->start_ns - wait->submit_ns,
+					  memory_order_relaxed);
+	atomic_fetch_add_explicit(&totals->device_time, (int64_t)wait->busy_ns,
+				  memory_order_relaxed);
+}
+
+/* The job was cancelled because its model was disposed. */
+static enum qbrt_status judge_disposed(const struct qbrt_model_run *run,
+				       const struct drm_qbnpu_wait *wait,
+				       char *text, size_t size)
+{
+	(void)snprintf(text, size, "%s: was disposed while the inference %s",
+		       run->model->name, wait->start_ns ? "ran" : "waited");
+	return run->is_queued && !wait->start_ns
+		       ? QBRT_MODEL_ASYNC_PIPELINE_NOT_ALIVE
+		       : QBRT_MODEL_NOT_ALIVE;
+}
+
+static enum qbrt_status judge_late(const struct qbrt_model_run *run, char *text,
+				   size_t size)
+{
+	(void)snprintf(text, size,
+		       "%s: npu_watchdog: timeout before the inference began%s%s",
+		       run->model->name,
+		       run->has_to_wait ? ", behind the jobs that it has to "
+					  "come after"
+					: "",
+		       run->is_queued ? ""
+				      : "; nothing ran, the outputs are "
+					"unchanged");
+	return run->has_to_wait ? QBRT_MODEL_TASK_QUEUE_TIMEOUT
+				: QBRT_ACC_NPU_TIMEOUT;
+}
+
+static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
+				     const struct drm_qbnpu_wait *wait,
+				     char *text, size_t size)
+{
+	const struct qbrt_model *model = run->model;
+	const char *words = qbrt_cause_words(wait->cause);
+	const char *node;
+
+	if (wait->command == DRM_QBNPU_NONE) {
+		(void)snprintf(text, size, "%s: the inference failed: %s",
+			       model->name, words);
+	} else {
+		node = qbrt_model_file_get_node(
+			model->file, run->variant->instance, wait->command);
+		(void)snprintf(text, size,
+			       "%s: the inference failed: %s, at command "
+			       "%u%s%s%s",
+			       model->name, words, wait->command,
+			       *node ? " (" : "", node, *node ? ")" : "");
+	}
+	return qbrt_status_of_job(wait->status, wait->cause);
+}
+
+enum qbrt_status qbrt_model_judge(const struct qbrt_model_run *run, int err,
+				  const struct drm_qbnpu_wait *wait, char *text,
+				  size_t size)
+{
+	if (err) {
+		(void)snprintf(text, size,
+			       "%s: the result of the inference is lost: WAIT "
+			       "answered %s",
+			       run->model->name, qbrt_errno_words(err));
+		return err == -ENODEV ? QBRT_ACC_DEVICE_LOST
+				      : QBRT_INTERNAL_ERROR;
+	}
+	if (!wait->status)
+		return QBRT_OK;
+	if (wait->cause == DRM_QBNPU_CAUSE_CANCELLED &&
+	    atomic_load(&run->launched->is_stopping))
+		return judge_disposed(run, wait, text, size);
+	if (wait->status == -ETIMEDOUT && !wait->start_ns)
+		return judge_late(run, text, size);
+	return judge_failed(run, wait, text, size);
+}
