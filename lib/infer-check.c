@@ -156,7 +156,8 @@ static bool fits_plainly(const struct qbrt_pinned_memory *mem,
 	const struct qbrt_storage *storage = mem->storage;
 
 	if (mem->dtype != io->device_dtype || mem->ndim != io->rank ||
-	    storage->device != device || storage->buffer.size < nbytes)
+	    storage->device != device ||
+	    storage->buffer.size - mem->offset < nbytes)
 		return false;
 	for (uint32_t i = 0; i < io->rank; i++)
 		if (mem->shape[i] != io->shape[i])
@@ -268,7 +269,8 @@ static size_t match(const struct qbrt_inference *inference,
 		if (!fits(io, batch, mem) ||
 		    !fits_params(io, variant->facts, mem, params, &known) ||
 		    (mem->dtype == io->device_dtype &&
-		     mem->storage->buffer.size < variant->bindings[i].length))
+		     mem->storage->buffer.size - mem->offset <
+			     variant->bindings[i].length))
 			return i;
 	}
 	return num;
@@ -479,9 +481,18 @@ static enum qbrt_status check_device(const struct qbrt_inference *inference)
 	return QBRT_OK;
 }
 
-static uint64_t get_id(const struct qbrt_pinned_memory *mem)
+/* Places of the call, inputs first: some byte of one is a byte of the other. */
+static bool overlap(const struct qbrt_inference *inference, size_t a, size_t b)
 {
-	return mem->storage->buffer.id;
+	const struct drm_qbnpu_binding *bindings = inference->variant->bindings;
+	const struct qbrt_pinned_memory *one =
+		locate(inference, inference->variant, a).mem;
+	const struct qbrt_pinned_memory *two =
+		locate(inference, inference->variant, b).mem;
+
+	return one->storage->buffer.id == two->storage->buffer.id &&
+	       one->offset < two->offset + bindings[b].length &&
+	       two->offset < one->offset + bindings[a].length;
 }
 
 static enum qbrt_status check_output_alias(struct qbrt_inference *inference,
@@ -489,18 +500,21 @@ static enum qbrt_status check_output_alias(struct qbrt_inference *inference,
 {
 	const struct qbrt_launched_variant *variant = inference->variant;
 	uint32_t first_input = variant->variant->first_input;
-	uint64_t id = get_id(inference->outputs[output]);
+	const struct qbrt_pinned_memory *mem = inference->outputs[output];
+	size_t num_inputs = inference->num_inputs;
+	size_t place = num_inputs + output;
 
 	for (size_t i = 0; i < output; i++)
-		if (get_id(inference->outputs[i]) == id)
+		if (overlap(inference, num_inputs + i, place))
 			return qbrt_fail(QBRT_PINNED_MEMORY_ALIASED,
 					 "%s: outputs %zu and %zu are the same "
 					 "memory",
 					 inference->model->name, i, output);
-	for (size_t i = 0; i < inference->num_inputs; i++) {
-		if (get_id(inference->inputs[i]) != id)
+	for (size_t i = 0; i < num_inputs; i++) {
+		if (!overlap(inference, i, place))
 			continue;
-		if (variant->outputs[output].alias != first_input + i)
+		if (variant->outputs[output].alias != first_input + i ||
+		    inference->inputs[i]->offset != mem->offset)
 			return qbrt_fail(QBRT_PINNED_MEMORY_ALIASED,
 					 "%s: input %zu and output %zu are the "
 					 "same memory, which the model does "
@@ -508,6 +522,17 @@ static enum qbrt_status check_output_alias(struct qbrt_inference *inference,
 					 inference->model->name, i, output);
 		inference->aliased_inputs |= UINT64_C(1) << i;
 	}
+	return QBRT_OK;
+}
+
+static enum qbrt_status check_writable(const struct qbrt_inference *inference)
+{
+	for (size_t i = 0; i < inference->num_outputs; i++)
+		if (inference->outputs[i]->storage->buffer.is_read_only)
+			return qbrt_fail(QBRT_PINNED_MEMORY_READ_ONLY,
+					 "%s: output %zu came by a read-only "
+					 "descriptor",
+					 inference->model->name, i);
 	return QBRT_OK;
 }
 
@@ -528,5 +553,5 @@ enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference)
 	inference->aliased_inputs = 0;
 	for (size_t i = 0; i < inference->num_outputs && !status; i++)
 		status = check_output_alias(inference, i);
-	return status;
+	return status ? status : check_writable(inference);
 }

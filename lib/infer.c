@@ -56,6 +56,7 @@ static void fill_binding(const struct qbrt_inference *inference,
 {
 	*binding = *given;
 	binding->handle = mem->storage->buffer.handle;
+	binding->offset = mem->offset;
 	if (inference->num_items > 1) {
 		binding->item_stride = mem->nbytes / inference->num_items;
 		binding->length = mem->nbytes;

@@ -275,6 +275,7 @@ int main(void)
 	num += add_infer_job_tests(all + num);
 	num += add_infer_thread_tests(all + num);
 	num += add_infer_fork_tests(all + num);
+	num += add_infer_shared_tests(all + num);
 	num += add_infer_copy_tests(all + num);
 	return qbrt_test_run("infer", all, num);
 }

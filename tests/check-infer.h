@@ -14,6 +14,7 @@ size_t add_infer_shape_tests(struct qbrt_test *all);
 size_t add_infer_job_tests(struct qbrt_test *all);
 size_t add_infer_thread_tests(struct qbrt_test *all);
 size_t add_infer_fork_tests(struct qbrt_test *all);
+size_t add_infer_shared_tests(struct qbrt_test *all);
 size_t add_infer_copy_tests(struct qbrt_test *all);
 
 #endif
