@@ -98,6 +98,7 @@ static int add_queue(struct qbrt_device *device, unsigned int *index)
 			qbrt_queue_close(&pools->queues[num]);
 	}
 	if (!err) {
+		pools->queues[num].pool_index = num;
 		atomic_store(&pools->users[num], 1);
 		atomic_store(&pools->num_queues, num + 1);
 		*index = num;
@@ -134,22 +135,15 @@ static bool share_queue(struct qbrt_device_pools *pools, unsigned int *index)
 	return is_shared;
 }
 
-enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
-					struct qbrt_queue **queue)
+/* The pool has no idle queue: a new one, or others' too. */
+static enum qbrt_status find_queue(struct qbrt_device *device,
+				   struct qbrt_queue **queue)
 {
 	struct qbrt_device_pools *pools = device->pools;
 	unsigned int index;
 	int err;
 
 	for (;;) {
-		int idle = take_idle(pools);
-
-		if (idle >= 0) {
-			index = (unsigned int)idle;
-			atomic_store_explicit(&pools->users[index], 1,
-					      memory_order_relaxed);
-			break;
-		}
 		err = add_queue(device, &index);
 		if (!err)
 			break;
@@ -165,11 +159,24 @@ enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
 	return QBRT_OK;
 }
 
+enum qbrt_status qbrt_device_take_queue(struct qbrt_device *device,
+					struct qbrt_queue **queue)
+{
+	struct qbrt_device_pools *pools = device->pools;
+	int index = take_idle(pools);
+
+	if (index < 0)
+		return find_queue(device, queue);
+	atomic_store_explicit(&pools->users[index], 1, memory_order_relaxed);
+	*queue = &pools->queues[index];
+	return QBRT_OK;
+}
+
 void qbrt_device_give_queue(struct qbrt_device *device,
 			    struct qbrt_queue *queue)
 {
 	struct qbrt_device_pools *pools = device->pools;
-	size_t index = (size_t)(queue - pools->queues);
+	uint32_t index = queue->pool_index;
 
 	if (atomic_fetch_sub_explicit(&pools->users[index], 1,
 				      memory_order_acq_rel) != 1)
@@ -183,7 +190,7 @@ bool qbrt_device_cancel_queue(struct qbrt_device *device,
 			      struct qbrt_queue *queue)
 {
 	struct qbrt_device_pools *pools = device->pools;
-	size_t index = (size_t)(queue - pools->queues);
+	uint32_t index = queue->pool_index;
 	bool is_alone;
 
 	(void)pthread_mutex_lock(&pools->queue_lock);

@@ -18,7 +18,7 @@
 #define SHAPE_TEXT_NBYTES 128
 
 /* The plain case of what follows: everything is as the first variant has it. */
-static bool fits_plainly(const struct qbrt_pinned_memory *mem,
+static inline bool fits_plainly(const struct qbrt_pinned_memory *mem,
 			 const struct qbm_io *io, uint64_t nbytes,
 			 const struct qbrt_device *device)
 {
@@ -34,24 +34,48 @@ static bool fits_plainly(const struct qbrt_pinned_memory *mem,
 	return true;
 }
 
+static bool is_plain(const struct qbrt_inference *inference,
+		     const struct qbrt_launched_variant *variant)
+{
+	return inference->num_inputs == variant->variant->input_count &&
+	       inference->num_outputs == variant->variant->output_count &&
+	       variant->variant->batch <= 1 && !variant->facts->param_count;
+}
+
+/* Whether other buffers, of the same call, lie in the same memory. */
+static bool is_among(struct qbrt_pinned_memory *const *buffers, size_t num,
+		     uint64_t id)
+{
+	for (size_t i = 0; i < num; i++)
+		if (buffers[i]->storage->buffer.id == id)
+			return true;
+	return false;
+}
+
+/* Everything that is checked holds, and no memory is given twice. */
 static bool all_fit_plainly(const struct qbrt_inference *inference,
 			    const struct qbrt_launched_variant *variant)
 {
 	const struct qbrt_device *device = inference->launched->device;
 	const struct drm_qbnpu_binding *binding = variant->bindings;
 
-	if (inference->num_inputs != variant->variant->input_count ||
-	    inference->num_outputs != variant->variant->output_count ||
-	    variant->variant->batch > 1 || variant->facts->param_count)
+	if (!is_plain(inference, variant))
 		return false;
 	for (size_t i = 0; i < inference->num_inputs; i++)
 		if (!fits_plainly(inference->inputs[i], &variant->inputs[i],
 				  binding++->length, device))
 			return false;
-	for (size_t i = 0; i < inference->num_outputs; i++)
-		if (!fits_plainly(inference->outputs[i], &variant->outputs[i],
-				  binding++->length, device))
+	for (size_t i = 0; i < inference->num_outputs; i++) {
+		const struct qbrt_pinned_memory *mem = inference->outputs[i];
+		uint64_t id = mem->storage->buffer.id;
+
+		if (!fits_plainly(mem, &variant->outputs[i], binding++->length,
+				  device) ||
+		    mem->storage->buffer.is_read_only ||
+		    is_among(inference->inputs, inference->num_inputs, id) ||
+		    is_among(inference->outputs, i, id))
 			return false;
+	}
 	return true;
 }
 
@@ -409,17 +433,17 @@ enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference)
 {
 	const struct qbrt_launched_variant *first =
 		&inference->launched->variants[0];
-	enum qbrt_status status = QBRT_OK;
+	enum qbrt_status status;
 
+	inference->aliased_inputs = 0;
+	memset(inference->params, 0, sizeof(inference->params));
 	if (all_fit_plainly(inference, first)) {
 		inference->variant = first;
-		memset(inference->params, 0, sizeof(inference->params));
-	} else {
-		status = choose_variant(inference);
-		if (!status)
-			status = check_device(inference);
+		return QBRT_OK;
 	}
-	inference->aliased_inputs = 0;
+	status = choose_variant(inference);
+	if (!status)
+		status = check_device(inference);
 	for (size_t i = 0; i < inference->num_outputs && !status; i++)
 		status = check_output_alias(inference, i);
 	return status ? status : check_writable(inference);

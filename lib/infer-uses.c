@@ -175,12 +175,58 @@ static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 	return QBRT_OK;
 }
 
+static bool begin_plain_write(struct qbrt_storage *storage)
+{
+	if (!qbrt_storage_begin_write(storage))
+		return false;
+	if (!qbrt_storage_is_open(storage, false))
+		return true;
+	qbrt_storage_end_write(storage);
+	return false;
+}
+
+static bool begin_plain_read(struct qbrt_storage *storage)
+{
+	if (!qbrt_storage_begin_read(storage))
+		return false;
+	if (!qbrt_storage_is_open(storage, true) &&
+	    !atomic_load_explicit(&storage->invalid_status,
+				  memory_order_acquire))
+		return true;
+	qbrt_storage_end_read(storage);
+	return false;
+}
+
+/* All uses at once when nobody is in the way; else none. */
+static bool begin_plain_uses(const struct qbrt_inference *inference)
+{
+	size_t num_reads, num_writes;
+
+	for (num_writes = 0; num_writes < inference->num_outputs; num_writes++)
+		if (!begin_plain_write(get_output(inference, num_writes)))
+			goto err_end_writes;
+	for (num_reads = 0; num_reads < inference->num_inputs; num_reads++)
+		if (!is_aliased(inference, num_reads) &&
+		    !begin_plain_read(get_input(inference, num_reads)))
+			goto err_end_reads;
+	return true;
+
+err_end_reads:
+	end_reads(inference, num_reads);
+err_end_writes:
+	end_writes(inference, num_writes);
+	return false;
+}
+
 enum qbrt_status qbrt_inference_begin_uses(struct qbrt_inference *inference)
 {
 	enum qbrt_status status;
 	size_t written;
 
 	inference->num_writers = 0;
+	inference->late_inputs = 0;
+	if (begin_plain_uses(inference))
+		return QBRT_OK;
 	for (;;) {
 		inference->late_inputs = 0;
 		status = take_outputs(inference);

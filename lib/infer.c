@@ -251,31 +251,43 @@ static enum qbrt_status fail_job(const struct qbrt_inference *inference,
 	return status;
 }
 
-/* The job has ended, or its result is lost. */
-static enum qbrt_status end_job(const struct qbrt_inference *inference,
-				bool is_stopped, int err,
-				const struct drm_qbnpu_wait *wait)
+/* The job has ended, and not as it should: or its result is lost. */
+static enum qbrt_status end_badly(const struct qbrt_inference *inference,
+				  bool is_stopped, int err,
+				  const struct drm_qbnpu_wait *wait)
 {
-	enum qbrt_status status = QBRT_OK;
+	enum qbrt_status status;
 	struct qbrt_model_run run;
 
 	qbrt_inference_describe(inference, &run);
 	qbrt_model_count_submit(&run);
 	qbrt_model_count_end(&run, err, wait);
-	if (is_stopped)
-		status = qbrt_fail(QBRT_INTERRUPTED,
-				   "%s: the interrupt function ended the "
-				   "inference",
-				   inference->model->name);
-	else if (err || wait->status)
+	if (!is_stopped && (err || wait->status))
 		return fail_job(inference, &run, err, wait);
-	else if (inference->num_writers)
-		status = judge_writers(inference);
+	status = is_stopped ? qbrt_fail(QBRT_INTERRUPTED,
+					"%s: the interrupt function ended the "
+					"inference",
+					inference->model->name)
+			    : judge_writers(inference);
 	if (status)
 		qbrt_inference_invalidate_outputs(inference, status);
 	else
 		qbrt_inference_validate_outputs(inference);
 	return status;
+}
+
+static void end_well(const struct qbrt_inference *inference,
+		     const struct drm_qbnpu_wait *wait)
+{
+	struct qbrt_model_totals *totals = &inference->model->totals;
+
+	qbrt_totals_add(&totals->submitted, 1);
+	qbrt_totals_add(&totals->input_nbytes,
+			sum_nbytes(inference->inputs, inference->num_inputs));
+	qbrt_totals_add_success(
+		totals, wait,
+		sum_nbytes(inference->outputs, inference->num_outputs));
+	qbrt_inference_validate_outputs(inference);
 }
 
 /* The job on this queue, to its end. */
@@ -300,7 +312,10 @@ static enum qbrt_status run_job(const struct qbrt_inference *inference,
 	if (wait.state != DRM_QBNPU_JOB_COMPLETE)
 		is_stopped = wait_rest(inference, queue, submit.job, &err,
 				       &wait);
-	return end_job(inference, is_stopped, err, &wait);
+	if (is_stopped || err || wait.status || inference->num_writers)
+		return end_badly(inference, is_stopped, err, &wait);
+	end_well(inference, &wait);
+	return QBRT_OK;
 }
 
 static enum qbrt_status fail_slot(const struct qbrt_inference *inference,

@@ -101,17 +101,12 @@ void qbrt_launched_stop_jobs(struct qbrt_launched *launched)
 	}
 }
 
-static void add(atomic_uint_fast64_t *total, uint64_t value)
-{
-	atomic_fetch_add_explicit(total, value, memory_order_relaxed);
-}
-
 void qbrt_model_count_submit(const struct qbrt_model_run *run)
 {
 	struct qbrt_model_totals *totals = &run->model->totals;
 
-	add(&totals->submitted, 1);
-	add(&totals->input_nbytes, run->input_nbytes);
+	qbrt_totals_add(&totals->submitted, 1);
+	qbrt_totals_add(&totals->input_nbytes, run->input_nbytes);
 }
 
 void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
@@ -119,22 +114,19 @@ void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
 {
 	struct qbrt_model_totals *totals = &run->model->totals;
 
-	if (err) {
-		add(&totals->failed, 1);
+	if (!err && !wait->status) {
+		qbrt_totals_add_success(totals, wait, run->output_nbytes);
 		return;
 	}
-	if (!wait->status) {
-		add(&totals->completed, 1);
-		add(&totals->output_nbytes, run->output_nbytes);
-	} else if (wait->cause == DRM_QBNPU_CAUSE_CANCELLED) {
-		add(&totals->cancelled, 1);
-	} else {
-		add(&totals->failed, 1);
-	}
-	if (wait->start_ns)
-		atomic_fetch_add_explicit(&totals->queue_time,
-					  wait->start_ns - wait->submit_ns,
-					  memory_order_relaxed);
+	if (!err && wait->cause == DRM_QBNPU_CAUSE_CANCELLED)
+		qbrt_totals_add(&totals->cancelled, 1);
+	else
+		qbrt_totals_add(&totals->failed, 1);
+	if (err || !wait->start_ns)
+		return;
+	atomic_fetch_add_explicit(&totals->queue_time,
+				  wait->start_ns - wait->submit_ns,
+				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&totals->device_time, (int64_t)wait->busy_ns,
 				  memory_order_relaxed);
 }

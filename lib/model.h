@@ -75,6 +75,24 @@ struct qbrt_model_totals {
 	atomic_int_fast64_t queue_time, device_time;
 };
 
+static inline void qbrt_totals_add(atomic_uint_fast64_t *total, uint64_t value)
+{
+	atomic_fetch_add_explicit(total, value, memory_order_relaxed);
+}
+
+static inline void qbrt_totals_add_success(struct qbrt_model_totals *totals,
+					   const struct drm_qbnpu_wait *wait,
+					   uint64_t output_nbytes)
+{
+	qbrt_totals_add(&totals->completed, 1);
+	qbrt_totals_add(&totals->output_nbytes, output_nbytes);
+	atomic_fetch_add_explicit(&totals->queue_time,
+				  wait->start_ns - wait->submit_ns,
+				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&totals->device_time, (int64_t)wait->busy_ns,
+				  memory_order_relaxed);
+}
+
 #define QBRT_MODEL_LAUNCHED 0x80000000u
 #define QBRT_CACHE_LINE 64
 

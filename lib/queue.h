@@ -23,6 +23,7 @@ struct qbrt_job;
 struct qbrt_queue {
 	const struct qbrt_kmd *kmd;
 	int file;
+	uint32_t pool_index;     /* in its device's pool */
 	uint32_t number;         /* of the driver */
 	uint32_t syncobj;        /* its timeline's handle */
 	uint32_t progress_index; /* in the progress page */
