@@ -431,6 +431,53 @@ START_TEST(four_threads_share_one_buffer)
 }
 END_TEST
 
+/* A file of its own each round, whose end takes the handle along. */
+static void *share_among_files(void *arg)
+{
+	const struct shared *shared = arg;
+
+	for (int i = 0; i < NUM_ROUNDS; i++) {
+		struct drm_prime_handle prime = { .flags = DRM_RDWR };
+		int file = kmd_open_another();
+		uint8_t *data;
+
+		prime.handle = kmd_import_fd(file, shared->fd);
+		data = kmd_map(file, prime.handle, READ_WRITE);
+		ck_assert_uint_eq(data[1], 0x5a);
+		ck_assert_int_eq(
+			kmd->ioctl(file, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime),
+			0);
+		kmd->close(file);
+		ck_assert_uint_eq(data[1], 0x5a);
+		ck_assert_int_eq(kmd->munmap(file, data, SIZE), 0);
+		ck_assert_int_eq(close(prime.fd), 0);
+	}
+	return NULL;
+}
+
+/* K011 K046: nobody but the descriptor holds it between two rounds */
+START_TEST(files_close_while_others_import)
+{
+	struct kmd_buffer buffer;
+	pthread_t threads[NUM_THREADS];
+	struct shared shared;
+
+	kmd_begin(_i);
+	kmd_alloc(&buffer, SIZE);
+	buffer.data[1] = 0x5a;
+	shared.fd = kmd_export_fd(buffer.handle, DRM_RDWR);
+	kmd_free(&buffer);
+	for (int i = 0; i < NUM_THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						share_among_files, &shared),
+				 0);
+	for (int i = 0; i < NUM_THREADS; i++)
+		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+	ck_assert_int_eq(close(shared.fd), 0);
+	kmd_end();
+}
+END_TEST
+
 void kmd_share_tests(struct kmd_tests *all)
 {
 	const struct qbrt_test tests[] = {
@@ -444,6 +491,7 @@ void kmd_share_tests(struct kmd_tests *all)
 		QBRT_TEST(imports_count_as_used),
 		QBRT_TEST(an_export_without_a_descriptor_left_is_refused),
 		QBRT_TEST(four_threads_share_one_buffer),
+		QBRT_TEST(files_close_while_others_import),
 	};
 
 	kmd_add_tests(all, tests, qbrt_array_size(tests));

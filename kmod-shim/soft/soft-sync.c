@@ -34,8 +34,9 @@ void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word)
 }
 
 /*
- * Never waits for room in the counter: where there is none, the eventfd is
- * readable already, which is all that one more would say.
+ * Does not wait for room in the counter: where there is none, the eventfd is
+ * readable already, which is all that one more would say. Only its own owner
+ * can fill it between the look and the write.
  */
 static void signal_eventfd(struct qbnpu_soft_eventfd *eventfd)
 {
