@@ -66,9 +66,9 @@ static int map_progress(struct qbrt_device *device, struct qbrt_queue *queue)
 					device->facts.progress_size, PROT_READ,
 					&pools->progress);
 	if (!err)
-		queue->progress = (const struct drm_qbnpu_progress *)
-					  pools->progress +
-				  queue->progress_index;
+		queue->progress =
+			(const struct drm_qbnpu_progress *)pools->progress +
+			queue->progress_index;
 	return err;
 }
 
@@ -211,10 +211,10 @@ void qbrt_device_collect(struct qbrt_device *device)
 		qbrt_queue_collect(&pools->queues[i]);
 }
 
-struct qbrt_job *qbrt_device_find_job(struct qbrt_device *device,
-				      bool (*matches)(const struct qbrt_job *job,
-						      void *arg),
-				      void *arg)
+struct qbrt_job *
+qbrt_device_find_job(struct qbrt_device *device,
+		     bool (*matches)(const struct qbrt_job *job, void *arg),
+		     void *arg)
 {
 	struct qbrt_device_pools *pools = device->pools;
 	unsigned int num = atomic_load(&pools->num_queues);

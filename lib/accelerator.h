@@ -79,10 +79,10 @@ void qbrt_device_give_queue(struct qbrt_device *device,
 void qbrt_device_collect(struct qbrt_device *device);
 
 /* qbrt_queue_find() over all queues. */
-struct qbrt_job *qbrt_device_find_job(struct qbrt_device *device,
-				      bool (*matches)(const struct qbrt_job *job,
-						      void *arg),
-				      void *arg);
+struct qbrt_job *
+qbrt_device_find_job(struct qbrt_device *device,
+		     bool (*matches)(const struct qbrt_job *job, void *arg),
+		     void *arg);
 
 /*
  * Cancels all jobs of a queue that has no user but the caller's slot. false:

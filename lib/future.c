@@ -103,10 +103,9 @@ static void end_uses(struct qbrt_future *future)
 			qbrt_storage_end_read(future->storages[i]);
 	for (i = 0; i < future->num_outputs; i++) {
 		if (future->job.status)
-			qbrt_storage_invalidate(outputs[i], future->job.status,
-						future->job.detail
-							? future->job.detail
-							: "");
+			qbrt_storage_invalidate(
+				outputs[i], future->job.status,
+				future->job.detail ? future->job.detail : "");
 		else
 			qbrt_storage_validate(outputs[i]);
 		qbrt_storage_end_write_and_hold(outputs[i]);
@@ -139,8 +138,8 @@ static void end(struct qbrt_job *job, int err,
 	struct qbrt_launched *launched = future->run.launched;
 	char text[TEXT_SIZE] = "";
 
-	job->status = qbrt_model_judge(&future->run, err, wait, text,
-				       sizeof(text));
+	job->status =
+		qbrt_model_judge(&future->run, err, wait, text, sizeof(text));
 	if (!job->status || wait->cause == DRM_QBNPU_CAUSE_FENCE) {
 		enum qbrt_status status = judge_writers(future, text);
 
@@ -195,11 +194,11 @@ static const struct qbrt_job_ops job_ops = {
 	.get_use = get_use,
 };
 
-struct qbrt_future *qbrt_future_alloc(struct qbrt_model *model,
-				      struct qbrt_pinned_memory *const inputs[],
-				      size_t num_inputs,
-				      struct qbrt_pinned_memory *const outputs[],
-				      size_t num_outputs)
+struct qbrt_future *
+qbrt_future_alloc(struct qbrt_model *model,
+		  struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
+		  struct qbrt_pinned_memory *const outputs[],
+		  size_t num_outputs)
 {
 	size_t num = num_inputs + num_outputs;
 	struct qbrt_future *future =
@@ -259,10 +258,11 @@ static enum qbrt_status wait_ended(struct qbrt_future *future, int64_t timeout)
 		deadline_ns = qbrt_deadline_ns(timeout);
 	err = qbrt_job_wait(&future->job, deadline_ns);
 	if (err == -ETIME)
-		return qbrt_fail(QBRT_TIMED_OUT,
-				 "%s: the inference is not complete within %lld "
-				 "ns; it goes on",
-				 future->run.model->name, (long long)timeout);
+		return qbrt_fail(
+			QBRT_TIMED_OUT,
+			"%s: the inference is not complete within %lld "
+			"ns; it goes on",
+			future->run.model->name, (long long)timeout);
 	if (err)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait; "
@@ -336,9 +336,9 @@ qbrt_future_query_result(struct qbrt_future *future,
 	if (!set_mark(future, MARK_TAKEN))
 		return fail_taken(future);
 	if (future->job.status)
-		status = qbrt_fail(future->job.status, "%s",
-				   future->job.detail ? future->job.detail
-						      : "");
+		status =
+			qbrt_fail(future->job.status, "%s",
+				  future->job.detail ? future->job.detail : "");
 	else if (future->arrays)
 		status = future->arrays->take(future, outputs, num_outputs);
 	let_go(future);

@@ -59,10 +59,10 @@ struct qbrt_future {
  * With references on model and storages, nothing else of them taken; the caller
  * sets the rest. NULL: no memory.
  */
-struct qbrt_future *qbrt_future_alloc(struct qbrt_model *model,
-				      struct qbrt_pinned_memory *const inputs[],
-				      size_t num_inputs,
-				      struct qbrt_pinned_memory *const outputs[],
-				      size_t num_outputs);
+struct qbrt_future *
+qbrt_future_alloc(struct qbrt_model *model,
+		  struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
+		  struct qbrt_pinned_memory *const outputs[],
+		  size_t num_outputs);
 
 #endif

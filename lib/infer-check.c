@@ -19,8 +19,8 @@
 
 /* The plain case of what follows: everything is as the first variant has it. */
 static inline bool fits_plainly(const struct qbrt_pinned_memory *mem,
-			 const struct qbm_io *io, uint64_t nbytes,
-			 const struct qbrt_device *device)
+				const struct qbm_io *io, uint64_t nbytes,
+				const struct qbrt_device *device)
 {
 	const struct qbrt_storage *storage = mem->storage;
 

@@ -13,12 +13,14 @@
 /* Longer options than this are garbage, not a newer library's. */
 #define MAX_OPTIONS_NBYTES 4096
 
-static enum qbrt_status copy_options(const struct qbrt_infer_options *from,
-				     struct qbrt_infer_options *to)
+enum qbrt_status qbrt_infer_options_read(const struct qbrt_infer_options *from,
+					 struct qbrt_infer_options *to)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
 
 	memset(to, 0, sizeof(*to));
+	if (!from)
+		return QBRT_OK;
 	if (from->size < sizeof(from->size) || from->size > MAX_OPTIONS_NBYTES)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "infer options: size is %zu, expected %zu",
@@ -69,7 +71,7 @@ qbrt_inference_read_options(struct qbrt_inference *inference,
 	if (!options)
 		return QBRT_OK;
 	if (options->size != sizeof(*options)) {
-		status = copy_options(options, &known);
+		status = qbrt_infer_options_read(options, &known);
 		if (status)
 			return status;
 		options = &known;

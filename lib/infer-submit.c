@@ -25,8 +25,8 @@ static enum qbrt_status fail_full(const struct qbrt_inference *inference)
 	return qbrt_fail(QBRT_WOULD_BLOCK,
 			 "%s: its %u activation slots and the queue of %d "
 			 "behind them are full",
-			 inference->model->name,
-			 inference->launched->num_slots, MAX_QUEUED);
+			 inference->model->name, inference->launched->num_slots,
+			 MAX_QUEUED);
 }
 
 static enum qbrt_status fail_wait(const struct qbrt_inference *inference,
@@ -223,7 +223,8 @@ QBRT_API enum qbrt_status qbrt_model_submit_pinned_memory(
 	inference.num_inputs = num_inputs;
 	inference.outputs = outputs;
 	inference.num_outputs = num_outputs;
-	inference.num_items = 1;
+	inference.item_count = 1;
+	inference.has_items = false;
 	status = qbrt_inference_read_options(&inference, options,
 					     QBRT_INFER_TRY);
 	if (!status)

@@ -80,8 +80,7 @@ static enum qbrt_status refuse_output(const struct qbrt_inference *inference,
 }
 
 /* Jobs that are complete and that nobody has asked for still have uses. */
-static enum qbrt_status
-take_outputs(const struct qbrt_inference *inference)
+static enum qbrt_status take_outputs(const struct qbrt_inference *inference)
 {
 	size_t refused = begin_writes(inference);
 

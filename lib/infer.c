@@ -48,32 +48,52 @@ void qbrt_inference_enter(struct qbrt_inference *inference,
 	inference->joins_others = false;
 }
 
+uint64_t qbrt_variant_get_stride(const struct qbrt_launched_variant *variant,
+				 size_t number)
+{
+	const struct drm_qbnpu_binding *binding = &variant->bindings[number];
+	uint32_t align_log2 =
+		variant->facts->bindings[binding->index].align_log2;
+
+	return qbrt_round_up(binding->length, UINT64_C(1) << align_log2);
+}
+
+/* With one item there is no stride, as the driver wants it. */
+static void fill_strides(const struct qbrt_inference *inference,
+			 struct drm_qbnpu_binding *bindings)
+{
+	uint64_t num_steps = inference->item_count - 1;
+	size_t num = inference->num_inputs + inference->num_outputs;
+
+	for (size_t i = 0; i < num; i++) {
+		bindings[i].item_stride =
+			qbrt_variant_get_stride(inference->variant, i);
+		bindings[i].length += num_steps * bindings[i].item_stride;
+	}
+}
+
 /* The template with this buffer in it. */
-static void fill_binding(const struct qbrt_inference *inference,
-			 const struct drm_qbnpu_binding *given,
+static void fill_binding(const struct drm_qbnpu_binding *given,
 			 const struct qbrt_pinned_memory *mem,
 			 struct drm_qbnpu_binding *binding)
 {
 	*binding = *given;
 	binding->handle = mem->storage->buffer.handle;
 	binding->offset = mem->offset;
-	if (inference->num_items > 1) {
-		binding->item_stride = mem->nbytes / inference->num_items;
-		binding->length = mem->nbytes;
-	}
 }
 
 static void fill_bindings(const struct qbrt_inference *inference,
-			  struct drm_qbnpu_binding *binding)
+			  struct drm_qbnpu_binding *bindings)
 {
 	const struct drm_qbnpu_binding *given = inference->variant->bindings;
+	struct drm_qbnpu_binding *binding = bindings;
 
 	for (size_t i = 0; i < inference->num_inputs; i++)
-		fill_binding(inference, given++, inference->inputs[i],
-			     binding++);
+		fill_binding(given++, inference->inputs[i], binding++);
 	for (size_t i = 0; i < inference->num_outputs; i++)
-		fill_binding(inference, given++, inference->outputs[i],
-			     binding++);
+		fill_binding(given++, inference->outputs[i], binding++);
+	if (inference->item_count > 1)
+		fill_strides(inference, bindings);
 }
 
 /* A timeline is named once: its last point comes after the others. */
@@ -113,7 +133,7 @@ void qbrt_inference_fill(const struct qbrt_inference *inference,
 		.binding_count = (uint32_t)(inference->num_inputs +
 					    inference->num_outputs),
 		.binding_size = sizeof(arrays->bindings[0]),
-		.item_count = inference->num_items,
+		.item_count = inference->item_count,
 		.deadline_ns = inference->deadline_ns,
 	};
 	memcpy(submit->params, inference->params, sizeof(submit->params));
@@ -146,12 +166,14 @@ void qbrt_inference_describe(const struct qbrt_inference *inference,
 	run->output_nbytes =
 		sum_nbytes(inference->outputs, inference->num_outputs);
 	run->is_queued = false;
+	run->has_items = inference->has_items;
+	run->first_item = inference->first_item;
 	run->has_to_wait = inference->num_writers || inference->joins_others;
 }
 
-enum qbrt_status qbrt_inference_fail_submit(
-	const struct qbrt_inference *inference,
-	const struct drm_qbnpu_submit *submit, int err)
+enum qbrt_status
+qbrt_inference_fail_submit(const struct qbrt_inference *inference,
+			   const struct drm_qbnpu_submit *submit, int err)
 {
 	if (err == -ETIME)
 		return qbrt_fail_errno(
@@ -310,8 +332,8 @@ static enum qbrt_status run_job(const struct qbrt_inference *inference,
 	if (err)
 		return qbrt_inference_fail_submit(inference, &submit, err);
 	if (wait.state != DRM_QBNPU_JOB_COMPLETE)
-		is_stopped = wait_rest(inference, queue, submit.job, &err,
-				       &wait);
+		is_stopped =
+			wait_rest(inference, queue, submit.job, &err, &wait);
 	if (is_stopped || err || wait.status || inference->num_writers)
 		return end_badly(inference, is_stopped, err, &wait);
 	end_well(inference, &wait);
@@ -385,7 +407,8 @@ QBRT_API enum qbrt_status qbrt_model_infer_pinned_memory(
 	inference.num_inputs = num_inputs;
 	inference.outputs = outputs;
 	inference.num_outputs = num_outputs;
-	inference.num_items = 1;
+	inference.item_count = 1;
+	inference.has_items = false;
 	status = qbrt_inference_read_options(&inference, options,
 					     QBRT_INFER_BLOCKING);
 	if (!status)

@@ -23,7 +23,13 @@ struct qbrt_inference {
 	size_t num_inputs;
 	struct qbrt_pinned_memory *const *outputs;
 	size_t num_outputs;
-	uint32_t num_items; /* each buffer holds so many, one after the other */
+	/*
+	 * executions of one job, in each buffer one behind the other in steps
+	 * of qbrt_variant_get_stride, and of a batch the first one's number
+	 */
+	uint32_t item_count;
+	size_t first_item;
+	bool has_items;      /* a batch: sentences name the item */
 	int64_t timeout;     /* as in qbrt_infer_options */
 	uint32_t wait_flags; /* DRM_QBNPU_WAIT_... */
 	bool is_try;         /* QBRT_INFER_TRY */
@@ -46,11 +52,22 @@ struct qbrt_inference_arrays {
 	struct drm_qbnpu_sync syncs[QBNPU_MAX_BINDINGS];
 };
 
+/* Q731: options (NULL: defaults) as this version knows them. */
+enum qbrt_status qbrt_infer_options_read(const struct qbrt_infer_options *from,
+					 struct qbrt_infer_options *to);
+
 /* Takes timeout and flags from options (NULL: defaults); allowed: flags. */
 enum qbrt_status
 qbrt_inference_read_options(struct qbrt_inference *inference,
 			    const struct qbrt_infer_options *options,
 			    uint32_t allowed);
+
+/*
+ * Bytes from one item of input or output number to the next: it counts inputs,
+ * then outputs.
+ */
+uint64_t qbrt_variant_get_stride(const struct qbrt_launched_variant *variant,
+				 size_t number);
 
 /* Buffers that are there, and whose device is this process's. */
 enum qbrt_status
@@ -91,9 +108,9 @@ void qbrt_inference_fill(const struct qbrt_inference *inference,
 void qbrt_inference_describe(const struct qbrt_inference *inference,
 			     struct qbrt_model_run *run);
 
-enum qbrt_status qbrt_inference_fail_submit(
-	const struct qbrt_inference *inference,
-	const struct drm_qbnpu_submit *submit, int err);
+enum qbrt_status
+qbrt_inference_fail_submit(const struct qbrt_inference *inference,
+			   const struct drm_qbnpu_submit *submit, int err);
 
 /*
  * Everything of a blocking call after the checks: uses, slot, job, result.

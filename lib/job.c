@@ -148,9 +148,8 @@ static bool is_complete(const struct qbrt_job *job)
 {
 	const struct drm_qbnpu_progress *progress = job->queue->progress;
 
-	return !progress ||
-	       __atomic_load_n(&progress->completed, __ATOMIC_ACQUIRE) >=
-		       job->number;
+	return !progress || __atomic_load_n(&progress->completed,
+					    __ATOMIC_ACQUIRE) >= job->number;
 }
 
 bool qbrt_job_collect(struct qbrt_job *job)

@@ -102,6 +102,7 @@ QBRT_API void qbrt_model_get_counters(const struct qbrt_model *model,
 		now.cancelled = atomic_load(&totals->cancelled);
 		now.input_nbytes = atomic_load(&totals->input_nbytes);
 		now.output_nbytes = atomic_load(&totals->output_nbytes);
+		now.copied_nbytes = atomic_load(&totals->copied_nbytes);
 		now.queue_time = atomic_load(&totals->queue_time);
 		now.device_time = atomic_load(&totals->device_time);
 	}

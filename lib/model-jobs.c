@@ -146,15 +146,16 @@ static enum qbrt_status judge_disposed(const struct qbrt_model_run *run,
 static enum qbrt_status judge_late(const struct qbrt_model_run *run, char *text,
 				   size_t size)
 {
-	(void)snprintf(text, size,
-		       "%s: npu_watchdog: timeout before the inference began%s%s",
-		       run->model->name,
-		       run->has_to_wait ? ", behind the jobs that it has to "
-					  "come after"
-					: "",
-		       run->is_queued ? ""
-				      : "; nothing ran, the outputs are "
-					"unchanged");
+	(void)snprintf(
+		text, size,
+		"%s: npu_watchdog: timeout before the inference began%s%s",
+		run->model->name,
+		run->has_to_wait ? ", behind the jobs that it has to "
+				   "come after"
+				 : "",
+		run->is_queued ? ""
+			       : "; nothing ran, the outputs are "
+				 "unchanged");
 	return run->has_to_wait ? QBRT_MODEL_TASK_QUEUE_TIMEOUT
 				: QBRT_ACC_NPU_TIMEOUT;
 }
@@ -165,18 +166,23 @@ static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
 {
 	const struct qbrt_model *model = run->model;
 	const char *words = qbrt_cause_words(wait->cause);
+	char item[48] = "";
 	const char *node;
 
+	if (run->has_items && wait->item != DRM_QBNPU_NONE)
+		(void)snprintf(item, sizeof(item), "item %zu of the batch: ",
+			       (run->first_item + wait->item) *
+				       run->variant->variant->batch);
 	if (wait->command == DRM_QBNPU_NONE) {
-		(void)snprintf(text, size, "%s: the inference failed: %s",
-			       model->name, words);
+		(void)snprintf(text, size, "%s: %sthe inference failed: %s",
+			       model->name, item, words);
 	} else {
 		node = qbrt_model_file_get_node(
 			model->file, run->variant->instance, wait->command);
 		(void)snprintf(text, size,
-			       "%s: the inference failed: %s, at command "
+			       "%s: %sthe inference failed: %s, at command "
 			       "%u%s%s%s",
-			       model->name, words, wait->command,
+			       model->name, item, words, wait->command,
 			       *node ? " (" : "", node, *node ? ")" : "");
 	}
 	return qbrt_status_of_job(wait->status, wait->cause);

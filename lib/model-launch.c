@@ -284,7 +284,8 @@ static enum qbrt_status create_program(const struct qbrt_model *model,
 	return QBRT_OK;
 }
 
-static uint32_t get_instance(const struct qbrt_model *model, uint32_t variant)
+uint32_t qbrt_model_get_instance(const struct qbrt_model *model,
+				 uint32_t variant)
 {
 	const struct qbrt_model_file *file = model->file;
 
@@ -297,8 +298,8 @@ static enum qbrt_status create_programs(const struct qbrt_model *model,
 					struct qbrt_launched *launched)
 {
 	for (uint32_t i = 0; i < model->file->vari->variant_count; i++) {
-		enum qbrt_status status =
-			create_program(model, launched, get_instance(model, i));
+		enum qbrt_status status = create_program(
+			model, launched, qbrt_model_get_instance(model, i));
 
 		if (status)
 			return status;
@@ -339,7 +340,7 @@ static void prepare_variant(const struct qbrt_model *model,
 	variant->variant = entry;
 	variant->inputs = file->ios + entry->first_input;
 	variant->outputs = file->ios + entry->first_output;
-	variant->instance = get_instance(model, number);
+	variant->instance = qbrt_model_get_instance(model, number);
 	program = &file->programs[variant->instance];
 	variant->facts = program->facts;
 	variant->program = launched->programs[variant->instance];
@@ -420,6 +421,7 @@ void qbrt_launched_free(struct qbrt_launched *launched)
 		qbrt_slots_free(&launched->slots);
 		(void)pthread_mutex_destroy(&launched->jobs.lock);
 	}
+	qbrt_staging_free(&launched->staging);
 	if (launched->has_weights)
 		qbrt_device_give_buffer(launched->device, &launched->weights);
 	qbrt_device_unref(launched->device);
@@ -445,9 +447,9 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 	new_launched->mode = model->mode;
 	new_launched->core_mask = take_cores(model, device);
 	new_launched->num_slots = choose_slots(model, new_launched);
-	qbrt_slots_start(&new_launched->slots, device,
-			 new_launched->num_slots);
+	qbrt_slots_start(&new_launched->slots, device, new_launched->num_slots);
 	(void)pthread_mutex_init(&new_launched->jobs.lock, NULL);
+	qbrt_staging_start(&new_launched->staging);
 	status = place_weights(model, new_launched);
 	if (!status)
 		status = create_programs(model, new_launched);

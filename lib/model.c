@@ -349,8 +349,8 @@ static void dispose(struct qbrt_model *model)
 
 QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)
 {
-	enum qbrt_status status = model ? qbrt_model_check_fork(model)
-					: QBRT_OK;
+	enum qbrt_status status =
+		model ? qbrt_model_check_fork(model) : QBRT_OK;
 
 	if (model && !status)
 		dispose(model);

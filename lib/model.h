@@ -23,6 +23,7 @@
 #include "job.h"
 #include "model-file.h"
 #include "slot.h"
+#include "staging.h"
 #include "uapi/qbnpu_drm.h"
 
 /* qbm_io.flags, qbm_io.layout */
@@ -64,14 +65,18 @@ struct qbrt_launched {
 	struct drm_qbnpu_binding *bindings; /* of all variants */
 	struct qbrt_slots slots;
 	struct qbrt_model_jobs jobs;
+	struct qbrt_staging_pool staging;
 	size_t num_variants;
 	struct qbrt_launched_variant variants[];
 };
 
-/* Sums since load; relaxed. */
+#define QBRT_CACHE_LINE 64
+
+/* Sums since load; relaxed. In cache lines of its own: every job counts. */
 struct qbrt_model_totals {
-	atomic_uint_fast64_t submitted, completed, failed, cancelled;
-	atomic_uint_fast64_t input_nbytes, output_nbytes;
+	_Alignas(QBRT_CACHE_LINE) atomic_uint_fast64_t submitted;
+	atomic_uint_fast64_t completed, failed, cancelled;
+	atomic_uint_fast64_t input_nbytes, output_nbytes, copied_nbytes;
 	atomic_int_fast64_t queue_time, device_time;
 };
 
@@ -94,7 +99,6 @@ static inline void qbrt_totals_add_success(struct qbrt_model_totals *totals,
 }
 
 #define QBRT_MODEL_LAUNCHED 0x80000000u
-#define QBRT_CACHE_LINE 64
 
 struct qbrt_model {
 	atomic_uint references; /* the handle, and every future */
@@ -111,8 +115,7 @@ struct qbrt_model {
 	/* of the running launch, for getters; 0: not launched */
 	atomic_uint_fast64_t core_mask;
 	atomic_uint num_slots;
-	/* in cache lines of its own: every job counts */
-	_Alignas(QBRT_CACHE_LINE) struct qbrt_model_totals totals;
+	struct qbrt_model_totals totals;
 	/* taken by launch, and by who gives the device's things back */
 	pthread_mutex_t launch_lock;
 	pthread_cond_t retired; /* launched became NULL */
@@ -171,6 +174,8 @@ struct qbrt_model_run {
 	struct qbrt_launched *launched;
 	const struct qbrt_launched_variant *variant;
 	uint64_t input_nbytes, output_nbytes;
+	size_t first_item; /* of a batch */
+	bool has_items;    /* a batch: sentences name the item */
 	bool is_queued;    /* nobody waits for it inside SUBMIT */
 	bool has_to_wait;  /* for writers, or behind others in its slot */
 };
@@ -192,6 +197,10 @@ static inline bool qbrt_has_not_run(int err, const struct drm_qbnpu_wait *wait)
 {
 	return !err && wait->status && !wait->start_ns;
 }
+
+/* model-launch.c: the PROG section that is this variant in the model's mode. */
+uint32_t qbrt_model_get_instance(const struct qbrt_model *model,
+				 uint32_t variant);
 
 /* model-launch.c: all of it or nothing. */
 enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,

@@ -126,8 +126,7 @@ static enum qbrt_status open_bracket(struct qbrt_storage *storage,
 				 "%d CPU accesses are open already: end some "
 				 "with qbrt_pinned_memory_end_cpu_access",
 				 QBRT_STORAGE_MAX_BRACKETS);
-	err = sync(storage,
-		   DRM_QBNPU_SYNC_BEGIN | get_sync_flags(is_write));
+	err = sync(storage, DRM_QBNPU_SYNC_BEGIN | get_sync_flags(is_write));
 	if (!err)
 		return QBRT_OK;
 	(void)pop(storage, &is_write);
@@ -199,8 +198,7 @@ qbrt_pinned_memory_end_cpu_access(struct qbrt_pinned_memory *mem)
 	if (!pop(mem->storage, &is_write))
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "no CPU access of this memory is open");
-	err = sync(mem->storage,
-		   DRM_QBNPU_SYNC_END | get_sync_flags(is_write));
+	err = sync(mem->storage, DRM_QBNPU_SYNC_END | get_sync_flags(is_write));
 	if (err)
 		return qbrt_fail_errno(QBRT_AT_BO_SYNC, err,
 				       "CPU access to pinned memory of device "

@@ -199,8 +199,7 @@ static int start_thread(struct qbrt_retire *retire)
 	return err ? -ENOMEM : 0;
 }
 
-static int start_retire(struct qbrt_device *device,
-			struct qbrt_retire **result)
+static int start_retire(struct qbrt_device *device, struct qbrt_retire **result)
 {
 	struct drm_syncobj_create create = { 0 };
 	struct drm_syncobj_destroy destroy = { 0 };

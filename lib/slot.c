@@ -35,8 +35,8 @@ void qbrt_slots_start(struct qbrt_slots *slots, struct qbrt_device *device,
 {
 	slots->device = device;
 	slots->num = num;
-	atomic_init(&slots->free, num < 64 ? (UINT64_C(1) << num) - 1
-					   : UINT64_MAX);
+	atomic_init(&slots->free,
+		    num < 64 ? (UINT64_C(1) << num) - 1 : UINT64_MAX);
 	(void)pthread_mutex_init(&slots->lock, NULL);
 }
 

@@ -124,7 +124,7 @@ static int wait_change(struct qbrt_storage *storage, unsigned int changes,
 	if (qbrt_interrupt_ask())
 		return -EINTR;
 	return deadline_ns != INT64_MAX && qbrt_now_ns() >= deadline_ns ? -ETIME
-									 : 0;
+									: 0;
 }
 
 /* Until none of the bits of mask is set. */
@@ -149,7 +149,9 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 
 int qbrt_storage_wait_written(struct qbrt_storage *storage, int64_t deadline_ns)
 {
-	return wait_while(storage, QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER, deadline_ns);
+	return wait_while(storage,
+			  QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER,
+			  deadline_ns);
 }
 
 bool qbrt_storage_is_written(struct qbrt_storage *storage)
@@ -198,15 +200,20 @@ enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
 	unsigned int uses = atomic_load(&storage->uses);
 
 	for (;;) {
-		bool is_free = !(uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS));
-		unsigned int next = is_free ? (uses & QBRT_STORAGE_HELD) | QBRT_STORAGE_WRITER
-					    : uses | QBRT_STORAGE_WAITING_WRITER;
+		bool is_free =
+			!(uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS));
+		unsigned int next =
+			is_free ? (uses & QBRT_STORAGE_HELD) |
+					  QBRT_STORAGE_WRITER
+				: uses | QBRT_STORAGE_WAITING_WRITER;
 
 		if (!atomic_compare_exchange_weak(&storage->uses, &uses, next))
 			continue;
 		if (is_free)
 			return QBRT_OK;
-		if (wait_while(storage, QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS, INT64_MAX)) {
+		if (wait_while(storage,
+			       QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS,
+			       INT64_MAX)) {
 			give_up_write(storage);
 			return fail_interrupted();
 		}

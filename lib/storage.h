@@ -30,7 +30,8 @@
 #define QBRT_STORAGE_READERS 0x1fffffffu
 
 #define QBRT_STORAGE_MAX_BRACKETS 48
-#define QBRT_STORAGE_OPEN_WRITES ((UINT64_C(1) << QBRT_STORAGE_MAX_BRACKETS) - 1)
+#define QBRT_STORAGE_OPEN_WRITES \
+	((UINT64_C(1) << QBRT_STORAGE_MAX_BRACKETS) - 1)
 
 struct qbrt_storage {
 	struct qbrt_device *device; /* a reference */
@@ -126,8 +127,8 @@ int qbrt_storage_wait_written(struct qbrt_storage *storage,
 static inline bool qbrt_storage_is_open(const struct qbrt_storage *storage,
 					bool for_writing)
 {
-	uint64_t brackets = atomic_load_explicit(&storage->brackets,
-						 memory_order_relaxed);
+	uint64_t brackets =
+		atomic_load_explicit(&storage->brackets, memory_order_relaxed);
 
 	return for_writing ? brackets & QBRT_STORAGE_OPEN_WRITES : brackets;
 }

@@ -6,9 +6,13 @@
  */
 #include "build-model.h"
 
+#include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
+
+#include "models.h"
 
 #define HEADER_SIZE sizeof(struct qbm_header)
 
@@ -188,6 +192,21 @@ void build_finish(struct build *build)
 		add_section(build, "XTRA", 7, 3, extra, build->extra_size);
 	((struct qbm_header *)(void *)build->bytes)->file_size = build->nbytes;
 	build_seal(build->bytes, build->nbytes);
+}
+
+struct qbrt_model *build_load(struct build *build)
+{
+	struct qbrt_model *model = NULL;
+	enum qbrt_status status;
+	int fd;
+
+	build_finish(build);
+	fd = models_write(build->bytes, build->nbytes);
+	status = qbrt_model_load_fd(fd, NULL, &model);
+	ck_assert_msg(status == QBRT_OK, "%s", qbrt_error_detail());
+	close(fd);
+	build_end(build);
+	return model;
 }
 
 void build_end(struct build *build)

@@ -52,16 +52,23 @@ struct build {
  * plain: one variant, uint8 HWC input with scales and normalisation folded in,
  *	output of the same shape, one COPY; DBGI; section XTRA.
  * modes: one variant in all modes, batch 2, output aliases the input in place.
+ * copy: one variant, one dense input and output, one COPY; not finished yet,
+ *	so that the entries ios[0] and ios[1] can be edited.
  * full: two variants, variable tokens, a cache layer and a recurrent state
  *	with initial values from WGHT.
  */
 void build_plain(struct build *build);
 void build_modes(struct build *build);
+void build_copy(struct build *build, uint32_t dtype, uint32_t rank,
+		const uint32_t *dims);
 void build_full(struct build *build);
 
 /* Lays out what the tables say. build_end frees everything. */
 void build_finish(struct build *build);
 void build_end(struct build *build);
+
+/* Both, and between them the model is loaded; aborts the test on failure. */
+struct qbrt_model *build_load(struct build *build);
 
 uint32_t build_string(struct build *build, const char *text);
 

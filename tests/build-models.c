@@ -111,6 +111,28 @@ void build_plain(struct build *build)
 	build_finish(build);
 }
 
+void build_copy(struct build *build, uint32_t dtype, uint32_t rank,
+		const uint32_t *dims)
+{
+	struct prog *prog = &build->programs[0];
+	struct qbm_variant *variant;
+	uint16_t x;
+
+	memset(build, 0, sizeof(*build));
+	build->num_programs = 1;
+	prog_begin(prog);
+	x = prog_input(prog, dtype, rank, dims);
+	prog_copy(prog, x, prog_output(prog, dtype, rank, dims));
+	prog->bindings[1].io = 1;
+	prog_finish(prog);
+	add_meta(build, "model.name", "copy");
+	variant = add_variant(build, "default", SINGLE_MASK, 0);
+	set_range(&variant->first_input, &variant->input_count, 0, 1);
+	set_range(&variant->first_output, &variant->output_count, 1, 1);
+	build_io(build, 0, INPUT, 0, "x", dtype, rank, dims);
+	build_io(build, 0, OUTPUT, 0, "y", dtype, rank, dims);
+}
+
 void build_modes(struct build *build)
 {
 	static const uint32_t core_modes[] = { QBNPU_MODE_SINGLE,

@@ -101,9 +101,9 @@ START_TEST(who_reads_what_a_failed_job_wrote_fails_with_it)
 	expect_invalid(gated.rig.out, "Stream_Failed");
 	ck_assert_status(take(first), QBRT_MODEL_PREDICT_ERROR);
 	/* known to be invalid before it is submitted */
-	ck_assert_status(try_submit(&gated.rig, middle, gated.rig.in, NULL,
-				    &second),
-			 QBRT_TENSOR_INVALID);
+	ck_assert_status(
+		try_submit(&gated.rig, middle, gated.rig.in, NULL, &second),
+		QBRT_TENSOR_INVALID);
 	ck_assert_detail("injected fault");
 	qbrt_pinned_memory_free(middle);
 	gated_close(&gated);
@@ -245,8 +245,8 @@ START_TEST(a_job_that_never_began_says_so)
 	gated_open(&gated, 1);
 	other = alloc_64(&gated.rig);
 	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
-	ck_assert_ok(try_submit(&gated.rig, gated.rig.in, other, &hurried,
-				&second));
+	ck_assert_ok(
+		try_submit(&gated.rig, gated.rig.in, other, &hurried, &second));
 	ck_assert_ok(qbrt_future_wait(second, -1));
 	ck_assert_status(qbrt_future_query_result(second, NULL, 0),
 			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);

@@ -143,16 +143,16 @@ START_TEST(an_output_that_a_queued_job_uses_is_refused)
 	fill(other, 9);
 	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
 	/* it writes it */
-	ck_assert_status(try_submit(&gated.rig, other, gated.rig.out, NULL,
-				    &second),
-			 QBRT_PINNED_MEMORY_IN_USE);
+	ck_assert_status(
+		try_submit(&gated.rig, other, gated.rig.out, NULL, &second),
+		QBRT_PINNED_MEMORY_IN_USE);
 	ck_assert_detail("in use by another call");
 	ck_assert_status(rig_infer(&gated.rig, NULL),
 			 QBRT_PINNED_MEMORY_IN_USE);
 	/* it reads it */
-	ck_assert_status(try_submit(&gated.rig, other, gated.rig.in, NULL,
-				    &second),
-			 QBRT_PINNED_MEMORY_IN_USE);
+	ck_assert_status(
+		try_submit(&gated.rig, other, gated.rig.in, NULL, &second),
+		QBRT_PINNED_MEMORY_IN_USE);
 	ck_assert_uint_eq(sim_num_queued(&gated.sim), 1);
 	ck_assert(sim_step(&gated.sim));
 	/* nobody has asked for the job, and its read is over all the same */
@@ -232,9 +232,8 @@ static void *read_first(void *arg)
 {
 	struct host *host = arg;
 
-	host->status = qbrt_pinned_memory_read_at(host->mem, (int64_t[]){ 0 },
-						  1, QBRT_DTYPE_UINT8,
-						  &host->value);
+	host->status = qbrt_pinned_memory_read_at(
+		host->mem, (int64_t[]){ 0 }, 1, QBRT_DTYPE_UINT8, &host->value);
 	atomic_store(&host->is_done, true);
 	return NULL;
 }
@@ -243,9 +242,8 @@ static void *write_first(void *arg)
 {
 	struct host *host = arg;
 
-	host->status = qbrt_pinned_memory_write_at(host->mem, (int64_t[]){ 0 },
-						   1, QBRT_DTYPE_UINT8,
-						   &host->value);
+	host->status = qbrt_pinned_memory_write_at(
+		host->mem, (int64_t[]){ 0 }, 1, QBRT_DTYPE_UINT8, &host->value);
 	atomic_store(&host->is_done, true);
 	return NULL;
 }
@@ -302,8 +300,8 @@ START_TEST(a_host_write_waits_for_the_jobs_that_read)
 	ck_assert_int_eq(host.status, QBRT_OK);
 	ck_assert_ok(take(future));
 	ck_assert(holds(gated.rig.out, 2));
-	ck_assert_uint_eq(
-		*(uint8_t *)qbrt_pinned_memory_get_data(gated.rig.in), 77);
+	ck_assert_uint_eq(*(uint8_t *)qbrt_pinned_memory_get_data(gated.rig.in),
+			  77);
 	gated_close(&gated);
 }
 END_TEST
@@ -379,9 +377,8 @@ START_TEST(brackets_nest)
 	gated_open(&gated, 0);
 	for (int i = 0; i < 48; i++)
 		ck_assert_ok(qbrt_pinned_memory_begin_cpu_access(
-			gated.rig.in,
-			i % 3 ? QBRT_CPU_READ
-			      : QBRT_CPU_READ | QBRT_CPU_WRITE));
+			gated.rig.in, i % 3 ? QBRT_CPU_READ
+					    : QBRT_CPU_READ | QBRT_CPU_WRITE));
 	ck_assert_status(qbrt_pinned_memory_begin_cpu_access(gated.rig.in,
 							     QBRT_CPU_READ),
 			 QBRT_INVALID_ARGUMENT);

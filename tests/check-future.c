@@ -320,11 +320,10 @@ START_TEST(a_callback_comes_once_on_a_thread_of_the_library)
 
 	gated_open(&gated, 0);
 	calls.future = submit(&gated.rig, gated.rig.in, gated.rig.out);
-	ck_assert_ok(
-		qbrt_future_set_callback(calls.future, note_call, &calls));
-	ck_assert_status(qbrt_future_set_callback(calls.future, note_call,
-						  &calls),
-			 QBRT_INVALID_ARGUMENT);
+	ck_assert_ok(qbrt_future_set_callback(calls.future, note_call, &calls));
+	ck_assert_status(
+		qbrt_future_set_callback(calls.future, note_call, &calls),
+		QBRT_INVALID_ARGUMENT);
 	ck_assert_uint_eq(atomic_load(&calls.num), 0);
 	ck_assert(sim_step(&gated.sim));
 	while (!atomic_load(&calls.num))
@@ -345,8 +344,7 @@ START_TEST(a_callback_on_a_complete_job_comes_at_once)
 	rig_open(&rig, NULL, load_copy(0));
 	calls.future = submit(&rig, rig.in, rig.out);
 	ck_assert_ok(qbrt_future_wait(calls.future, -1));
-	ck_assert_ok(
-		qbrt_future_set_callback(calls.future, note_call, &calls));
+	ck_assert_ok(qbrt_future_set_callback(calls.future, note_call, &calls));
 	ck_assert_uint_eq(atomic_load(&calls.num), 1);
 	ck_assert(pthread_equal(calls.thread, pthread_self()));
 	ck_assert_ok(take(calls.future));
@@ -362,8 +360,7 @@ START_TEST(a_callback_may_free_its_future)
 
 	gated_open(&gated, 0);
 	calls.future = submit(&gated.rig, gated.rig.in, gated.rig.out);
-	ck_assert_ok(
-		qbrt_future_set_callback(calls.future, note_call, &calls));
+	ck_assert_ok(qbrt_future_set_callback(calls.future, note_call, &calls));
 	ck_assert(sim_step(&gated.sim));
 	while (!atomic_load(&calls.num))
 		sched_yield();
@@ -378,8 +375,7 @@ START_TEST(a_freed_future_calls_nothing)
 
 	gated_open(&gated, 0);
 	calls.future = submit(&gated.rig, gated.rig.in, gated.rig.out);
-	ck_assert_ok(
-		qbrt_future_set_callback(calls.future, note_call, &calls));
+	ck_assert_ok(qbrt_future_set_callback(calls.future, note_call, &calls));
 	qbrt_future_free(calls.future);
 	ck_assert(sim_step(&gated.sim));
 	/* the closing of the device ends the thread that would have called */
@@ -467,12 +463,12 @@ START_TEST(as_many_wait_as_the_queue_takes)
 		futures[i] = submit(&gated.rig, gated.rig.in, outs[i]);
 	/* one slot: one job on the device */
 	ck_assert_uint_eq(sim_num_queued(&gated.sim), 1);
-	ck_assert_status(try_submit(&gated.rig, gated.rig.in, outs[65], &tries,
-				    &more),
-			 QBRT_WOULD_BLOCK);
-	ck_assert_status(try_submit(&gated.rig, gated.rig.in, outs[65],
-				    &hurried, &more),
-			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
+	ck_assert_status(
+		try_submit(&gated.rig, gated.rig.in, outs[65], &tries, &more),
+		QBRT_WOULD_BLOCK);
+	ck_assert_status(
+		try_submit(&gated.rig, gated.rig.in, outs[65], &hurried, &more),
+		QBRT_MODEL_TASK_QUEUE_TIMEOUT);
 	ck_assert_ptr_null(more);
 	ck_assert(sim_step(&gated.sim));
 	futures[65] = submit(&gated.rig, gated.rig.in, outs[65]);
@@ -543,8 +539,7 @@ int main(void)
 		QBRT_TEST(a_future_outlives_everything_else),
 		QBRT_TEST(untaken_futures_stall_nobody),
 		QBRT_TEST(as_many_wait_as_the_queue_takes),
-		QBRT_TEST(
-			every_failed_allocation_of_a_submit_changes_nothing),
+		QBRT_TEST(every_failed_allocation_of_a_submit_changes_nothing),
 		QBRT_TEST(a_future_is_small),
 	};
 	struct qbrt_test all[64];

@@ -179,7 +179,8 @@ static void *scribble(void *arg)
 		if (!qbrt_storage_begin_write(mem->storage))
 			continue;
 		memset(get_bytes(), ++value, RACE_NBYTES / 2);
-		qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED, "stopped");
+		qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED,
+					"stopped");
 		qbrt_storage_end_write(mem->storage);
 	}
 	return NULL;

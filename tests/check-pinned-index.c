@@ -187,7 +187,8 @@ START_TEST(invalid_contents_are_neither_read_nor_patched)
 
 	open_memory(QBRT_DTYPE_UINT8, shape, 2);
 	memcpy(before, get_bytes(), 6);
-	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED, "job 3 was stopped");
+	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED,
+				"job 3 was stopped");
 	ck_assert_status(qbrt_pinned_memory_read_at(mem, index, 2,
 						    QBRT_DTYPE_UINT8, &value),
 			 QBRT_TENSOR_INVALID);

@@ -361,7 +361,8 @@ START_TEST(what_a_failed_job_left_is_told_with_its_sentence)
 	ck_assert_ok(qbrt_pinned_memory_alloc(acc, QBRT_DTYPE_UINT8, shape, 1,
 					      NULL, &mem));
 	ck_assert_ok(qbrt_pinned_memory_check_valid(mem));
-	qbrt_storage_invalidate(mem->storage, QBRT_ACC_NPU_TIMEOUT, "job 7 took longer than 10 ms");
+	qbrt_storage_invalidate(mem->storage, QBRT_ACC_NPU_TIMEOUT,
+				"job 7 took longer than 10 ms");
 	ck_assert_status(qbrt_pinned_memory_check_valid(mem),
 			 QBRT_TENSOR_INVALID);
 	ck_assert_detail("Acc_NPUTimeout");

@@ -122,9 +122,9 @@ START_TEST(waiting_gives_the_result_of_the_job)
 	ck_assert_uint_eq(wait.state, DRM_QBNPU_JOB_COMPLETE);
 	ck_assert_int_eq(wait.status, 0);
 	ck_assert_uint_eq(wait.job, job);
-	ck_assert_int_eq(
-		qbrt_queue_wait(&queue, job, DRM_QBNPU_WAIT_BLOCKING, INT64_MAX, &again),
-		0);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, job, DRM_QBNPU_WAIT_BLOCKING,
+					 INT64_MAX, &again),
+			 0);
 	ck_assert_int_eq(again.end_ns, wait.end_ns);
 	qbrt_queue_close(&queue);
 	kmd_bend_driver.close(file);
@@ -162,8 +162,10 @@ START_TEST(waiting_for_no_job_is_an_error)
 	struct qbrt_queue queue;
 
 	ck_assert_int_eq(qbrt_queue_open(&kmd_bend_driver, file, &queue), 0);
-	ck_assert_int_eq(qbrt_queue_wait(&queue, 0, 0, INT64_MAX, &wait), -EINVAL);
-	ck_assert_int_eq(qbrt_queue_wait(&queue, 1, 0, INT64_MAX, &wait), -EINVAL);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, 0, 0, INT64_MAX, &wait),
+			 -EINVAL);
+	ck_assert_int_eq(qbrt_queue_wait(&queue, 1, 0, INT64_MAX, &wait),
+			 -EINVAL);
 	qbrt_queue_close(&queue);
 	kmd_bend_driver.close(file);
 }

@@ -50,8 +50,8 @@ static void *take(void *arg)
 {
 	struct taker *taker = arg;
 
-	taker->status = qbrt_slots_take(taker->slots, taker->deadline_ns,
-					&taker->slot);
+	taker->status =
+		qbrt_slots_take(taker->slots, taker->deadline_ns, &taker->slot);
 	taker->place = atomic_fetch_add(taker->num_served, 1);
 	return NULL;
 }
@@ -134,9 +134,9 @@ START_TEST(who_finds_none_in_time_leaves_no_trace)
 	for (int i = 0; i < 100; i++)
 		ck_assert_int_eq(qbrt_slots_take(&slots, qbrt_now_ns(), &none),
 				 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
-	ck_assert_int_eq(qbrt_slots_take(&slots, qbrt_now_ns() + QBRT_NS_PER_MS,
-					 &none),
-			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
+	ck_assert_int_eq(
+		qbrt_slots_take(&slots, qbrt_now_ns() + QBRT_NS_PER_MS, &none),
+		QBRT_MODEL_TASK_QUEUE_TIMEOUT);
 	ck_assert_uint_eq(atomic_load(&slots.num_waiting), 0);
 	qbrt_slots_leave(&slots, slot);
 	ck_assert_ok(qbrt_slots_take(&slots, 0, &slot));

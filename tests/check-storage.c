@@ -201,8 +201,8 @@ static void *contend(void *arg)
 	int i;
 
 	for (i = 0; i < NUM_ROUNDS; i++) {
-		bool is_writer = i % 8 == 0 &&
-				 !qbrt_storage_take_write(storage);
+		bool is_writer =
+			i % 8 == 0 && !qbrt_storage_take_write(storage);
 
 		if (is_writer ||
 		    (i % 4 == 0 && qbrt_storage_begin_write(storage))) {

@@ -235,6 +235,13 @@ enum qbrt_contiguity {
 	QBRT_CONTIGUITY_DRIVER = 3
 };
 
+/* Order of axes of image tensors: height, width, channels, or C first. */
+enum qbrt_layout {
+	QBRT_LAYOUT_AUTO = 0,
+	QBRT_LAYOUT_HWC = 1,
+	QBRT_LAYOUT_CHW = 2
+};
+
 /* Flags of struct qbrt_pinned_options and of struct qbrt_infer_options. */
 #define QBRT_PINNED_REQUIRE_CONTIGUOUS 0x1u /* else refused */
 #define QBRT_INFER_BLOCKING 0x1u /* sleep at once instead of spinning first */
@@ -374,12 +381,24 @@ struct qbrt_cache_info {
 	enum qbrt_cache_type type;
 };
 
+/* How arrays fit a model. */
+struct qbrt_match {
+	size_t size;
+	size_t variant;
+	size_t batch; /* inferences; 0: no batch axis */
+	enum qbrt_layout layout;
+	uint32_t is_ambiguous; /* HWC and CHW both match and differ */
+};
+
 /* Sums since a model was loaded. */
 struct qbrt_model_counters {
 	size_t size;
 	/* jobs; completed: with success, and every job ends in one of three */
 	uint64_t submitted, completed, failed, cancelled;
-	/* of submitted jobs, of completed ones, by the host (pinned: 0) */
+	/*
+	 * of submitted jobs, of completed ones, written by the host into
+	 * staging and into arrays (pinned: 0)
+	 */
 	uint64_t input_nbytes, output_nbytes, copied_nbytes;
 	/* ns between submit and start; on cores, summed over those used */
 	int64_t queue_time, device_time;
@@ -1451,6 +1470,80 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
 	struct qbrt_pinned_memory *const outputs[], size_t num_outputs,
 	struct qbrt_future **future);
 
+/*
+ * Runs the launched model on arrays of the caller, of any strides, and returns
+ * when the outputs are written.
+ * options: NULL = defaults; flags takes QBRT_INFER_BLOCKING, _HWC, _CHW and
+ * _TO_FLOAT; timeout is for all of a batch, the default for each of its jobs
+ * of 16 items or fewer. inputs: one per tensor of the
+ * first variant that fits, each of a data type that qbrt_model_query_input
+ * tells (dtype, or pinned_dtype as it is stored) and of the model's shape, an
+ * image in HWC order or all images in CHW order; or that with a leading axis of
+ * N, for N inferences, which run on the model's cores together. outputs: of the
+ * shapes that qbrt_model_query_match_output tells, in the inputs' order of
+ * axes; the type of each says what is wanted: float32 outputs of a quantised
+ * model are de-quantised, int8 and uint8 ones are as stored. All are borrowed
+ * for the call; inputs are only read. Outputs share no byte with each other or
+ * with an input, from the first to the last one of each.
+ * QBRT_INVALID_ARGUMENT: an array without data, of no known type, or with
+ * strides that leave the address space or fold an output onto itself;
+ * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed),
+ * QBRT_FORKED_PROCESS; QBRT_MODEL_INPUT_COUNT_MISMATCHED,
+ * QBRT_MODEL_OUTPUT_COUNT_MISMATCHED, QBRT_MODEL_SHAPE_MISMATCHED,
+ * QBRT_MODEL_DTYPE_MISMATCHED; QBRT_NOT_IMPLEMENTED: a conversion between
+ * types; QBRT_PINNED_MEMORY_ALIASED: outputs overlap; statuses of
+ * qbrt_pinned_memory_alloc, for the staging that a first call makes;
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT, QBRT_ACC_NPU_TIMEOUT,
+ * QBRT_MODEL_PREDICT_ERROR, QBRT_ACC_DEVICE_LOST: the job failed; of a batch
+ * the sentence names the item. After a failure the outputs are as they were,
+ * or, when a batch ended in the middle, all zeros.
+ * Threads: any. Since: 0.1. Source: Model.infer of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_infer(struct qbrt_model *model,
+		 const struct qbrt_infer_options *options,
+		 const struct qbrt_array *inputs, size_t num_inputs,
+		 const struct qbrt_array *outputs, size_t num_outputs);
+
+/*
+ * Runs a variant of the launched model once, at its largest shapes, on dummy
+ * data, to be timed: no array, no copy.
+ * QBRT_MODEL_INVALID_VARIANT_IDX; else as qbrt_model_infer.
+ * Threads: any. Since: 0.1. Source: infer_speedrun of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_infer_speedrun(struct qbrt_model *model, size_t variant);
+
+/*
+ * How qbrt_model_infer would take these inputs; the model need not be launched.
+ * options, inputs: as there. match: its size is set by the caller; of an order
+ * of axes that makes no difference layout is HWC.
+ * Statuses of the inputs as qbrt_model_infer's.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_match(const struct qbrt_model *model,
+		       const struct qbrt_infer_options *options,
+		       const struct qbrt_array *inputs, size_t num_inputs,
+		       struct qbrt_match *match);
+
+/*
+ * The output that qbrt_model_infer gives for these inputs: shape with its batch
+ * axis, order of axes and variable axes resolved, and equal max_shape; dtype as
+ * the inputs' types ask for: int8 ones give int8 as stored, others what the
+ * model declares, QBRT_INFER_TO_FLOAT float32.
+ * index: of the output. info: its size is set by the caller.
+ * QBRT_INVALID_ARGUMENT: there is no such output. Else as
+ * qbrt_model_query_match.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_query_match_output(const struct qbrt_model *model,
+			      const struct qbrt_infer_options *options,
+			      const struct qbrt_array *inputs,
+			      size_t num_inputs, size_t index,
+			      struct qbrt_io_info *info);
+
 /* Future */
 
 /*
@@ -1515,8 +1608,8 @@ const char *qbrt_future_get_detail(const struct qbrt_future *future);
  * QBRT_FORKED_PROCESS.
  * Threads: any. Since: 0.1.
  */
-QBRT_MUST_CHECK enum qbrt_status
-qbrt_future_cancel(struct qbrt_future *future, bool *cancelled);
+QBRT_MUST_CHECK enum qbrt_status qbrt_future_cancel(struct qbrt_future *future,
+						    bool *cancelled);
 
 /*
  * Has function called once with arg when the job has ended, on a thread of the
