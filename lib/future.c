@@ -108,7 +108,11 @@ static void end_uses(struct qbrt_future *future)
 				future->job.detail ? future->job.detail : "");
 		else
 			qbrt_storage_validate(outputs[i]);
-		qbrt_storage_end_write_and_hold(outputs[i]);
+		/* what arrays are staged in is nobody's to hold */
+		if (future->arrays)
+			qbrt_storage_end_write(outputs[i]);
+		else
+			qbrt_storage_end_write_and_hold(outputs[i]);
 	}
 }
 
@@ -117,10 +121,8 @@ static void let_go(struct qbrt_future *future)
 {
 	struct qbrt_storage **outputs = get_outputs(future);
 
-	for (uint32_t i = 0; i < future->num_outputs; i++)
+	for (uint32_t i = 0; i < future->num_outputs && !future->arrays; i++)
 		qbrt_storage_unhold(outputs[i]);
-	if (future->arrays)
-		future->arrays->drop(future);
 }
 
 /* true: the other mark is set, and this was the second. */
@@ -153,6 +155,8 @@ static void end(struct qbrt_job *job, int err,
 	for (uint32_t i = 0; i < future->num_writers; i++)
 		qbrt_job_unref(future->writers[i]);
 	future->num_writers = 0;
+	if (future->arrays)
+		future->arrays->end(future);
 	qbrt_launched_remove_job(launched, job);
 	qbrt_slots_leave_queued(&launched->slots, future->slot);
 	qbrt_model_leave(future->run.model);
@@ -181,6 +185,8 @@ static void free_future(struct qbrt_job *job)
 	struct qbrt_future *future = from_job(job);
 	uint32_t num = future->num_inputs + future->num_outputs;
 
+	if (future->arrays)
+		future->arrays->free(future->staging);
 	for (uint32_t i = 0; i < num; i++)
 		qbrt_storage_unref(future->storages[i]);
 	qbrt_model_unref(future->run.model);
@@ -340,7 +346,7 @@ qbrt_future_query_result(struct qbrt_future *future,
 			qbrt_fail(future->job.status, "%s",
 				  future->job.detail ? future->job.detail : "");
 	else if (future->arrays)
-		status = future->arrays->take(future, outputs, num_outputs);
+		future->arrays->take(future, outputs);
 	let_go(future);
 	return status;
 }

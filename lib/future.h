@@ -27,12 +27,13 @@ struct qbrt_future_arrays {
 	enum qbrt_status (*check)(const struct qbrt_future *future,
 				  const struct qbrt_array *outputs,
 				  size_t num_outputs);
+	/* The job has ended; inside the launched model still. */
+	void (*end)(struct qbrt_future *future);
 	/* The job succeeded. */
-	enum qbrt_status (*take)(struct qbrt_future *future,
-				 const struct qbrt_array *outputs,
-				 size_t num_outputs);
-	/* Taken or freed, and the job has ended. */
-	void (*drop)(struct qbrt_future *future);
+	void (*take)(struct qbrt_future *future,
+		     const struct qbrt_array *outputs);
+	/* Of the call that did not become a job, or with the future. */
+	void (*free)(void *staging);
 };
 
 struct qbrt_future {

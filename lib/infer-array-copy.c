@@ -68,8 +68,8 @@ enum qbrt_status qbrt_array_take_set(struct qbrt_launched *launched,
 		return QBRT_OK;
 	for (size_t i = 0; i < num; i++)
 		fill_want(it, i, num_items, &wants[i]);
-	return qbrt_staging_make(launched->device, variant, num_items, wants,
-				 num, set);
+	return qbrt_staging_make(&launched->staging, launched->device, variant,
+				 num_items, wants, num, set);
 }
 
 /* The two sides of one input or output. */
@@ -120,6 +120,13 @@ static void fill_source_sides(const struct qbm_io *io,
 			qbrt_match_get_source_axis(io, io->scale_axis);
 }
 
+static char *get_data(const struct qbrt_array_part *part, size_t number)
+{
+	if (part->moved && number >= part->match->entry->input_count)
+		return part->moved[number - part->match->entry->input_count];
+	return part->set->buffers[number]->storage->buffer.data;
+}
+
 static void fill_sides(const struct qbrt_array_part *part, size_t number,
 		       const struct qbrt_array *array, bool is_source,
 		       struct sides *sides)
@@ -138,7 +145,7 @@ static void fill_sides(const struct qbrt_array_part *part, size_t number,
 
 	(void)qbrt_view_set(&given, array->data, array->dtype, array->shape,
 			    array->ndim, array->strides);
-	device->data = part->set->buffers[number]->storage->buffer.data;
+	device->data = get_data(part, number);
 	device->dtype = (enum qbrt_dtype)io->device_dtype;
 	fill_quant(match, io, sides);
 	if (is_source) {
@@ -161,8 +168,9 @@ static void fill_sides(const struct qbrt_array_part *part, size_t number,
 		host->strides[2 + i] = given.strides[axis];
 	}
 	fill_dense(device, 1);
-	device->strides[0] =
-		(int64_t)qbrt_variant_get_stride(part->variant, number);
+	if (part->num > 1)
+		device->strides[0] =
+			(int64_t)qbrt_variant_get_stride(part->variant, number);
 }
 
 /* Of one buffer, by the executions of the part and their actual extents. */

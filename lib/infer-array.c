@@ -44,35 +44,42 @@ static bool overlap(const struct qbrt_array *a, const struct qbrt_array *b)
 	return begin[0] < end[1] && begin[1] < end[0];
 }
 
-static enum qbrt_status check_memory_of(const struct array_call *call,
-					size_t output)
+static enum qbrt_status check_overlaps(const struct qbrt_model *model,
+				       const struct qbrt_array_list *outputs,
+				       size_t output,
+				       const struct qbrt_array_list *others,
+				       size_t num_others)
 {
-	const struct qbrt_array *array = &call->outputs.arrays[output];
-	const struct qbrt_array_list *const others[] = { &call->inputs,
-							 &call->outputs };
+	for (size_t i = 0; i < num_others; i++)
+		if (overlap(&outputs->arrays[output], &others->arrays[i]))
+			return qbrt_fail(QBRT_PINNED_MEMORY_ALIASED,
+					 "%s: output %zu overlaps %s %zu in "
+					 "memory: give each array its own",
+					 model->name, output, others->what, i);
+	return QBRT_OK;
+}
+
+enum qbrt_status qbrt_arrays_check_memory(const struct qbrt_model *model,
+					  const struct qbrt_array_list *inputs,
+					  const struct qbrt_array_list *outputs)
+{
+	enum qbrt_status status = QBRT_OK;
 	struct qbrt_view view;
 
-	view_array(array, &view);
-	if (!qbrt_view_is_injective(&view))
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: output %zu: its strides put several "
-				 "elements into the same bytes",
-				 call->model->name, output);
-	for (size_t i = 0; i < qbrt_array_size(others); i++) {
-		size_t num = others[i]->num;
-
-		if (others[i] == &call->outputs)
-			num = output;
-		for (size_t j = 0; j < num; j++)
-			if (overlap(array, &others[i]->arrays[j]))
-				return qbrt_fail(
-					QBRT_PINNED_MEMORY_ALIASED,
-					"%s: output %zu overlaps %s %zu in "
-					"memory: give each array its own",
-					call->model->name, output,
-					others[i]->what, j);
+	for (size_t i = 0; i < outputs->num && !status; i++) {
+		view_array(&outputs->arrays[i], &view);
+		if (!qbrt_view_is_injective(&view))
+			return qbrt_fail(QBRT_INVALID_ARGUMENT,
+					 "%s: output %zu: its strides put "
+					 "several elements into the same bytes",
+					 model->name, i);
+		if (inputs)
+			status = check_overlaps(model, outputs, i, inputs,
+						inputs->num);
+		if (!status)
+			status = check_overlaps(model, outputs, i, outputs, i);
 	}
-	return QBRT_OK;
+	return status;
 }
 
 /* What stands against the call, before it has any effect. */
@@ -83,8 +90,9 @@ static enum qbrt_status check_call(struct array_call *call)
 
 	if (!status)
 		status = qbrt_match_check_outputs(&call->match, &call->outputs);
-	for (size_t i = 0; i < call->outputs.num && !status; i++)
-		status = check_memory_of(call, i);
+	if (!status)
+		status = qbrt_arrays_check_memory(call->model, &call->inputs,
+						  &call->outputs);
 	return status;
 }
 

@@ -19,8 +19,9 @@ struct qbrt_array_part {
 	const struct qbrt_array_match *match;
 	const struct qbrt_launched_variant *variant;
 	struct qbrt_staging_set *set;
+	char **moved; /* the outputs, where they left the set; else NULL */
 	size_t first;
-	size_t num;
+	size_t num; /* with more than 1 variant is looked at */
 };
 
 /* How many executions one job of the variant has at most, memory bounded. */
@@ -43,5 +44,14 @@ uint64_t qbrt_array_copy_in(const struct qbrt_array_part *part,
 			    const struct qbrt_array *inputs);
 uint64_t qbrt_array_copy_out(const struct qbrt_array_part *part,
 			     const struct qbrt_array *outputs);
+
+/*
+ * infer-array.c: outputs that share bytes with each other or with inputs (NULL:
+ * there are none), or whose strides fold them.
+ */
+enum qbrt_status
+qbrt_arrays_check_memory(const struct qbrt_model *model,
+			 const struct qbrt_array_list *inputs,
+			 const struct qbrt_array_list *outputs);
 
 #endif

@@ -194,6 +194,35 @@ qbrt_model_query_match(const struct qbrt_model *model,
 	return QBRT_OK;
 }
 
+enum qbrt_status
+qbrt_match_describe_output(const struct qbrt_array_match *match, size_t index,
+			   struct qbrt_io_info *info)
+{
+	const struct qbrt_model *model = match->model;
+	struct qbrt_io_info now = { 0 };
+	const struct qbm_io *io;
+
+	if (index >= match->entry->output_count)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "%s: output %zu asked for, there are %u",
+				 model->name, index,
+				 match->entry->output_count);
+	io = &match->outputs[index];
+	now.size = info->size;
+	now.name = qbrt_model_file_string(model->file, io->name);
+	now.dtype = qbrt_match_get_dtype(match, index);
+	now.pinned_dtype = (enum qbrt_dtype)io->device_dtype;
+	now.ndim = qbrt_match_get_shape(match, index, now.shape);
+	memcpy(now.max_shape, now.shape, sizeof(now.shape));
+	now.max_nbytes = qbrt_dtype_itemsize(now.pinned_dtype);
+	for (size_t i = 0; i < now.ndim; i++)
+		if (qbrt_mul_overflows(now.max_nbytes, (uint64_t)now.shape[i],
+				       &now.max_nbytes))
+			now.max_nbytes = SIZE_MAX;
+	qbrt_answer(info, now.size, &now, sizeof(now));
+	return QBRT_OK;
+}
+
 QBRT_API enum qbrt_status
 qbrt_model_query_match_output(const struct qbrt_model *model,
 			      const struct qbrt_infer_options *options,
@@ -202,9 +231,7 @@ qbrt_model_query_match_output(const struct qbrt_model *model,
 			      struct qbrt_io_info *info)
 {
 	const struct qbrt_array_list list = { "input", inputs, num_inputs };
-	struct qbrt_io_info now = { 0 };
 	struct qbrt_array_match match;
-	const struct qbm_io *io;
 	enum qbrt_status status;
 
 	if (!model || !info || info->size < sizeof(info->size))
@@ -214,24 +241,6 @@ qbrt_model_query_match_output(const struct qbrt_model *model,
 				 : !info ? "info is NULL"
 					 : "info->size is not set");
 	status = match_query(model, options, &list, &match);
-	if (status)
-		return status;
-	if (index >= match.entry->output_count)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: output %zu asked for, there are %u",
-				 model->name, index, match.entry->output_count);
-	io = &match.outputs[index];
-	now.size = info->size;
-	now.name = qbrt_model_file_string(model->file, io->name);
-	now.dtype = qbrt_match_get_dtype(&match, index);
-	now.pinned_dtype = (enum qbrt_dtype)io->device_dtype;
-	now.ndim = qbrt_match_get_shape(&match, index, now.shape);
-	memcpy(now.max_shape, now.shape, sizeof(now.shape));
-	now.max_nbytes = qbrt_dtype_itemsize(now.pinned_dtype);
-	for (size_t i = 0; i < now.ndim; i++)
-		if (qbrt_mul_overflows(now.max_nbytes, (uint64_t)now.shape[i],
-				       &now.max_nbytes))
-			now.max_nbytes = SIZE_MAX;
-	qbrt_answer(info, now.size, &now, sizeof(now));
-	return QBRT_OK;
+	return status ? status
+		      : qbrt_match_describe_output(&match, index, info);
 }

@@ -97,6 +97,11 @@ enum qbrt_dtype qbrt_match_get_dtype(const struct qbrt_array_match *match,
 size_t qbrt_match_get_shape(const struct qbrt_array_match *match, size_t output,
 			    int64_t *shape);
 
+/* infer-match-query.c: all of an output; info->size is set. */
+enum qbrt_status
+qbrt_match_describe_output(const struct qbrt_array_match *match, size_t index,
+			   struct qbrt_io_info *info);
+
 /* As above, with QBRT_MODEL_OUTPUT_COUNT_MISMATCHED. */
 enum qbrt_status
 qbrt_match_check_outputs(const struct qbrt_array_match *match,

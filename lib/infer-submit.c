@@ -94,6 +94,8 @@ static void fill_future(struct qbrt_future *future,
 	future->slot = slot;
 	future->variant = (size_t)(inference->variant - launched->variants);
 	future->aliased_inputs = inference->aliased_inputs;
+	future->arrays = inference->arrays;
+	future->staging = inference->staging;
 	future->num_writers = inference->num_writers;
 	for (uint32_t i = 0; i < inference->num_writers; i++)
 		future->writers[i] = inference->writers[i];
@@ -154,6 +156,7 @@ static enum qbrt_status submit_in_slot(struct qbrt_inference *inference,
 	qbrt_model_leave(inference->model);
 	qbrt_launched_remove_job(launched, &future->job);
 	future->num_writers = 0;
+	future->arrays = NULL;
 	if (err == -ENOSPC)
 		return fail_full(inference);
 	return qbrt_inference_fail_submit(inference, &submit, err);
@@ -178,10 +181,8 @@ enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,
 				       struct qbrt_future **result)
 {
 	struct qbrt_future *future;
-	enum qbrt_status status = wait_for_room(inference);
+	enum qbrt_status status;
 
-	if (status)
-		return status;
 	future = qbrt_future_alloc(inference->model, inference->inputs,
 				   inference->num_inputs, inference->outputs,
 				   inference->num_outputs);
@@ -189,7 +190,9 @@ enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,
 		return qbrt_fail(QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
 				 "%s: no memory for a future",
 				 inference->model->name);
-	status = qbrt_inference_begin_uses(inference);
+	status = wait_for_room(inference);
+	if (!status)
+		status = qbrt_inference_begin_uses(inference);
 	if (!status) {
 		status = submit_with_uses(inference, future);
 		if (!status) {
@@ -225,6 +228,8 @@ QBRT_API enum qbrt_status qbrt_model_submit_pinned_memory(
 	inference.num_outputs = num_outputs;
 	inference.item_count = 1;
 	inference.has_items = false;
+	inference.arrays = NULL;
+	inference.staging = NULL;
 	status = qbrt_inference_read_options(&inference, options,
 					     QBRT_INFER_TRY);
 	if (!status)

@@ -17,6 +17,8 @@
 #include "job.h"
 #include "model.h"
 
+struct qbrt_future_arrays;
+
 struct qbrt_inference {
 	struct qbrt_model *model;
 	struct qbrt_pinned_memory *const *inputs;
@@ -29,7 +31,10 @@ struct qbrt_inference {
 	 */
 	uint32_t item_count;
 	size_t first_item;
-	bool has_items;      /* a batch: sentences name the item */
+	bool has_items; /* a batch: sentences name the item */
+	/* of a queued call on arrays, for its future; NULL: there are none */
+	const struct qbrt_future_arrays *arrays;
+	void *staging;
 	int64_t timeout;     /* as in qbrt_infer_options */
 	uint32_t wait_flags; /* DRM_QBNPU_WAIT_... */
 	bool is_try;         /* QBRT_INFER_TRY */

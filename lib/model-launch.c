@@ -17,6 +17,8 @@
 #include "status.h"
 #include "util.h"
 
+static atomic_uint_fast64_t next_number;
+
 /* Numbers of qbm_header.target. */
 static const char *const target_names[] = {
 	"any device", "aries-rb",       "regulus-ra",
@@ -450,6 +452,7 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 	qbrt_slots_start(&new_launched->slots, device, new_launched->num_slots);
 	(void)pthread_mutex_init(&new_launched->jobs.lock, NULL);
 	qbrt_staging_start(&new_launched->staging);
+	new_launched->number = atomic_fetch_add(&next_number, 1);
 	status = place_weights(model, new_launched);
 	if (!status)
 		status = create_programs(model, new_launched);

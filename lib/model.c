@@ -109,7 +109,7 @@ static enum qbrt_status write_layer_hashes(struct qbrt_model *model)
 }
 
 /* Launched, ever, by the parent of a fork: its lock and counts mean nothing. */
-static bool is_inherited(const struct qbrt_model *model)
+bool qbrt_model_is_inherited(const struct qbrt_model *model)
 {
 	int owner = atomic_load_explicit(&model->owner, memory_order_relaxed);
 
@@ -118,7 +118,7 @@ static bool is_inherited(const struct qbrt_model *model)
 
 enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model)
 {
-	if (!is_inherited(model))
+	if (!qbrt_model_is_inherited(model))
 		return QBRT_OK;
 	return qbrt_fail(QBRT_FORKED_PROCESS,
 			 "%s: was launched before fork and belongs to the "
@@ -131,7 +131,7 @@ enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model)
 static void free_model(struct qbrt_model *model)
 {
 	qbrt_model_file_free(model->file);
-	if (!is_inherited(model)) {
+	if (!qbrt_model_is_inherited(model)) {
 		(void)pthread_cond_destroy(&model->retired);
 		(void)pthread_mutex_destroy(&model->launch_lock);
 	}
@@ -223,7 +223,7 @@ qbrt_model_load_fd(int fd, const struct qbrt_model_config *config,
 }
 
 /* NULL, and not inside: not launched. */
-static struct qbrt_launched *try_enter(struct qbrt_model *model)
+struct qbrt_launched *qbrt_model_try_enter(struct qbrt_model *model)
 {
 	unsigned int users =
 		atomic_load_explicit(&model->users, memory_order_relaxed);
@@ -244,7 +244,7 @@ enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 
 	if (status)
 		return status;
-	found = try_enter(model);
+	found = qbrt_model_try_enter(model);
 	if (found) {
 		*launched = found;
 		return QBRT_OK;
@@ -333,7 +333,7 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 
 static void dispose(struct qbrt_model *model)
 {
-	struct qbrt_launched *launched = try_enter(model);
+	struct qbrt_launched *launched = qbrt_model_try_enter(model);
 
 	if (!launched)
 		return;
@@ -379,7 +379,7 @@ QBRT_API void qbrt_model_free(struct qbrt_model *model)
 {
 	if (!model)
 		return;
-	if (!is_inherited(model))
+	if (!qbrt_model_is_inherited(model))
 		dispose(model);
 	qbrt_uncount(live_models);
 	qbrt_model_unref(model);

@@ -54,6 +54,7 @@ struct qbrt_model_jobs {
 
 struct qbrt_launched {
 	struct qbrt_device *device; /* a reference */
+	uint64_t number;            /* of the launch, in this process */
 	atomic_bool is_stopping;    /* disposed: jobs are being cancelled */
 	uint32_t mode;              /* enum drm_qbnpu_mode */
 	uint32_t num_slots;
@@ -137,6 +138,9 @@ enum qbrt_status qbrt_model_enter(struct qbrt_model *model,
 				  struct qbrt_launched **launched);
 void qbrt_model_leave(struct qbrt_model *model);
 
+/* Without a sentence, by the process that launched it; NULL: not launched. */
+struct qbrt_launched *qbrt_model_try_enter(struct qbrt_model *model);
+
 /* For somebody else, by who is inside. */
 static inline void qbrt_model_enter_again(struct qbrt_model *model)
 {
@@ -146,7 +150,10 @@ static inline void qbrt_model_enter_again(struct qbrt_model *model)
 struct qbrt_model *qbrt_model_ref(struct qbrt_model *model);
 void qbrt_model_unref(struct qbrt_model *model);
 
-/* FORKED_PROCESS with its sentence, if a parent of fork launched it, ever. */
+/* A parent of fork launched it, ever: its lock and counts mean nothing. */
+bool qbrt_model_is_inherited(const struct qbrt_model *model);
+
+/* FORKED_PROCESS with its sentence, if so. */
 enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model);
 
 /* ---- model-jobs.c ---- */

@@ -13,7 +13,7 @@
 /* As many calls and futures as may wait in one model, and its slots. */
 #define MAX_RESTING 128
 
-static void free_set(struct qbrt_staging_set *set)
+void qbrt_staging_end(struct qbrt_staging_set *set)
 {
 	if (!set)
 		return;
@@ -27,6 +27,7 @@ void qbrt_staging_start(struct qbrt_staging_pool *pool)
 	(void)pthread_mutex_init(&pool->lock, NULL);
 	pool->first = NULL;
 	pool->num_sets = 0;
+	pool->num_out = 0;
 }
 
 /* A child of fork frees too: it does not take the lock, which may be held. */
@@ -37,7 +38,7 @@ void qbrt_staging_free(struct qbrt_staging_pool *pool)
 	while (set) {
 		struct qbrt_staging_set *next = set->next;
 
-		free_set(set);
+		qbrt_staging_end(set);
 		set = next;
 	}
 	pool->first = NULL;
@@ -73,11 +74,12 @@ struct qbrt_staging_set *qbrt_staging_take(struct qbrt_staging_pool *pool,
 	if (set) {
 		*link = set->next;
 		pool->num_sets--;
+		pool->num_out += set->max_items >= num_items;
 	}
 	(void)pthread_mutex_unlock(&pool->lock);
 	if (!set || set->max_items >= num_items)
 		return set;
-	free_set(set);
+	qbrt_staging_end(set);
 	return NULL;
 }
 
@@ -87,6 +89,7 @@ void qbrt_staging_give(struct qbrt_staging_pool *pool,
 	bool is_full;
 
 	(void)pthread_mutex_lock(&pool->lock);
+	pool->num_out--;
 	is_full = pool->num_sets == MAX_RESTING;
 	if (!is_full) {
 		set->next = pool->first;
@@ -95,10 +98,21 @@ void qbrt_staging_give(struct qbrt_staging_pool *pool,
 	}
 	(void)pthread_mutex_unlock(&pool->lock);
 	if (is_full)
-		free_set(set);
+		qbrt_staging_end(set);
 }
 
-enum qbrt_status qbrt_staging_make(struct qbrt_device *device, size_t variant,
+size_t qbrt_staging_count_out(struct qbrt_staging_pool *pool)
+{
+	size_t num;
+
+	(void)pthread_mutex_lock(&pool->lock);
+	num = pool->num_out;
+	(void)pthread_mutex_unlock(&pool->lock);
+	return num;
+}
+
+enum qbrt_status qbrt_staging_make(struct qbrt_staging_pool *pool,
+				   struct qbrt_device *device, size_t variant,
 				   size_t max_items,
 				   const struct qbrt_staging_want *wants,
 				   size_t num_wants,
@@ -127,9 +141,12 @@ enum qbrt_status qbrt_staging_make(struct qbrt_device *device, size_t variant,
 						     &new_set->buffers[i]);
 	}
 	if (status) {
-		free_set(new_set);
+		qbrt_staging_end(new_set);
 		return status;
 	}
+	(void)pthread_mutex_lock(&pool->lock);
+	pool->num_out++;
+	(void)pthread_mutex_unlock(&pool->lock);
 	*set = new_set;
 	return QBRT_OK;
 }

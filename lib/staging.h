@@ -32,6 +32,7 @@ struct qbrt_staging_pool {
 	pthread_mutex_t lock;           /* guards the rest */
 	struct qbrt_staging_set *first; /* the one that rested last */
 	size_t num_sets;
+	size_t num_out; /* with calls and futures */
 };
 
 /* What one buffer of a set is to be. */
@@ -56,8 +57,16 @@ struct qbrt_staging_set *qbrt_staging_take(struct qbrt_staging_pool *pool,
 void qbrt_staging_give(struct qbrt_staging_pool *pool,
 		       struct qbrt_staging_set *set);
 
-/* A new set on an open device, all of it or nothing. */
-enum qbrt_status qbrt_staging_make(struct qbrt_device *device, size_t variant,
+size_t qbrt_staging_count_out(struct qbrt_staging_pool *pool);
+
+/* Of a set whose pool is gone. */
+void qbrt_staging_end(struct qbrt_staging_set *set);
+
+/*
+ * A new set on the pool's device, all of it or nothing, out with the caller.
+ */
+enum qbrt_status qbrt_staging_make(struct qbrt_staging_pool *pool,
+				   struct qbrt_device *device, size_t variant,
 				   size_t max_items,
 				   const struct qbrt_staging_want *wants,
 				   size_t num_wants,

@@ -461,6 +461,7 @@ int main(void)
 	num += add_array_batch_tests(all + num);
 	num += add_array_fail_tests(all + num);
 	num += add_array_refuse_tests(all + num);
+	num += add_array_submit_tests(all + num);
 	num += add_array_thread_tests(all + num);
 	return qbrt_test_run("infer-array", all, num);
 }

@@ -18,6 +18,7 @@
 size_t add_array_batch_tests(struct qbrt_test *all);
 size_t add_array_fail_tests(struct qbrt_test *all);
 size_t add_array_refuse_tests(struct qbrt_test *all);
+size_t add_array_submit_tests(struct qbrt_test *all);
 size_t add_array_thread_tests(struct qbrt_test *all);
 
 struct array_rig {

@@ -43,8 +43,8 @@ static struct qbrt_staging_set *make(struct rig *rig, size_t variant,
 {
 	struct qbrt_staging_set *set = NULL;
 
-	ck_assert_ok(qbrt_staging_make(rig->acc->device, variant, max_items,
-				       wants, NUM_BUFFERS, &set));
+	ck_assert_ok(qbrt_staging_make(&rig->pool, rig->acc->device, variant,
+				       max_items, wants, NUM_BUFFERS, &set));
 	return set;
 }
 
@@ -139,8 +139,8 @@ START_TEST(every_failure_of_making_a_set_leaves_nothing)
 		rig_open(&rig);
 		set = NULL;
 		count_alloc_begin(n);
-		status = qbrt_staging_make(rig.acc->device, 0, 1, wants,
-					   NUM_BUFFERS, &set);
+		status = qbrt_staging_make(&rig.pool, rig.acc->device, 0, 1,
+					   wants, NUM_BUFFERS, &set);
 		(void)count_alloc_end();
 		ck_assert(
 			!status ||
@@ -163,8 +163,9 @@ START_TEST(every_refused_buffer_of_a_set_leaves_nothing)
 	for (unsigned int n = 1; n <= NUM_BUFFERS; n++) {
 		rig_open(&rig);
 		qbnpu_soft_fail(DRM_IOCTL_QBNPU_BO_INFO, n, ENODEV);
-		ck_assert_status(qbrt_staging_make(rig.acc->device, 0, 1, wants,
-						   NUM_BUFFERS, &set),
+		ck_assert_status(qbrt_staging_make(&rig.pool, rig.acc->device,
+						   0, 1, wants, NUM_BUFFERS,
+						   &set),
 				 QBRT_ACC_DEVICE_LOST);
 		ck_assert_ptr_null(set);
 		ck_assert_uint_eq(atomic_load(&qbrt_counters.live_buffers), 0);

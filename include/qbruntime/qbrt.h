@@ -1506,6 +1506,27 @@ qbrt_model_infer(struct qbrt_model *model,
 		 const struct qbrt_array *outputs, size_t num_outputs);
 
 /*
+ * The same without waiting, for one inference: copies the inputs, queues the
+ * job, and returns. The model was loaded with
+ * qbrt_model_config_set_async_pipeline(). As many run at once as the model has
+ * activation slots, 64 more may wait; then the call waits for the oldest.
+ * options: NULL = defaults; flags takes QBRT_INFER_TRY, _HWC, _CHW and
+ * _TO_FLOAT. inputs: as qbrt_model_infer's without a batch, or with one of 1;
+ * borrowed for the call. future: the caller's, qbrt_future_free();
+ * qbrt_future_query_result() takes the outputs.
+ * QBRT_MODEL_ASYNC_PIPELINE_CHECK_FAILED: loaded without it, or the model keeps
+ * state; QBRT_WOULD_BLOCK: with QBRT_INFER_TRY, instead of waiting;
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room until the time limit; those of
+ * qbrt_model_infer's inputs and staging.
+ * Threads: any. Since: 0.1. Source: Model.infer_async of the vendor's runtime.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_model_submit(struct qbrt_model *model,
+		  const struct qbrt_infer_options *options,
+		  const struct qbrt_array *inputs, size_t num_inputs,
+		  struct qbrt_future **future);
+
+/*
  * Runs a variant of the launched model once, at its largest shapes, on dummy
  * data, to be timed: no array, no copy.
  * QBRT_MODEL_INVALID_VARIANT_IDX; else as qbrt_model_infer.
@@ -1577,10 +1598,13 @@ qbrt_future_query_output(const struct qbrt_future *future, size_t index,
 /*
  * Waits for the job without a limit and takes its result, once: the job's own
  * status. Afterwards its outputs are no longer the future's.
- * outputs: NULL and 0 of a job on pinned memory, whose outputs lie there.
+ * outputs: NULL and 0 of a job on pinned memory, whose outputs lie there; else
+ * one per output, of the shape that qbrt_future_query_output() tells, as
+ * qbrt_model_infer's; borrowed for the call.
  * QBRT_FUTURE_NOT_VALID: it has been taken before; what the job ended with;
- * QBRT_INTERRUPTED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED: nothing was taken;
- * QBRT_FORKED_PROCESS.
+ * QBRT_INTERRUPTED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
+ * QBRT_MODEL_SHAPE_MISMATCHED, QBRT_MODEL_DTYPE_MISMATCHED,
+ * QBRT_PINNED_MEMORY_ALIASED: nothing was taken; QBRT_FORKED_PROCESS.
  * Threads: any; of several at once one has the result. Since: 0.1. Source:
  * Future.get of the vendor's runtime.
  */
