@@ -13,6 +13,8 @@
 #include "prog.h"
 #include "util.h"
 
+const struct qbrt_kmd *kmd_drivers[KMD_MAX_DRIVERS] = { &qbrt_kmd_soft };
+int kmd_num_drivers = 1;
 const struct qbrt_kmd *kmd;
 struct qbrt_kmd_options kmd_options;
 struct qbrt_kmd_node kmd_node;
@@ -20,6 +22,23 @@ struct drm_qbnpu_query_device kmd_device;
 int kmd_file;
 
 #define SECOND_NS UINT64_C(1000000000)
+
+void kmd_fill_options(void)
+{
+	memset(&kmd_options, 0, sizeof(kmd_options));
+	strcpy(kmd_options.soft_names[0], "aries-rb");
+	strcpy(kmd_options.soft_names[1], "regulus-ra");
+	kmd_options.num_soft_names = 2;
+	kmd_options.soft_backend = QBRT_KMD_BACKEND_REF;
+}
+
+bool kmd_has_node(const struct qbrt_kmd *driver)
+{
+	size_t num_nodes;
+
+	kmd_fill_options();
+	return !driver->list(&kmd_options, NULL, 0, &num_nodes) && num_nodes;
+}
 
 void kmd_begin(int driver)
 {
@@ -30,12 +49,8 @@ void kmd_begin(int driver)
 	};
 	size_t num_nodes;
 
-	kmd = qbrt_kmd_drivers[driver];
-	memset(&kmd_options, 0, sizeof(kmd_options));
-	strcpy(kmd_options.soft_names[0], "aries-rb");
-	strcpy(kmd_options.soft_names[1], "regulus-ra");
-	kmd_options.num_soft_names = 2;
-	kmd_options.soft_backend = QBRT_KMD_BACKEND_REF;
+	kmd = kmd_drivers[driver];
+	kmd_fill_options();
 	ck_assert_int_eq(kmd->list(&kmd_options, &kmd_node, 1, &num_nodes), 0);
 	ck_assert_uint_ge(num_nodes, 1);
 	ck_assert_int_eq(kmd->open(&kmd_options, kmd_node.path, &kmd_file), 0);

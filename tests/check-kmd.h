@@ -16,12 +16,19 @@
 #ifndef TESTS_CHECK_KMD_H
 #define TESTS_CHECK_KMD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kmd.h"
 #include "test-util.h"
 #include "uapi/qbnpu_drm.h"
+
+/* Those that the tests run over; who chooses none has soft. */
+#define KMD_MAX_DRIVERS 2
+extern const struct qbrt_kmd *kmd_drivers[KMD_MAX_DRIVERS];
+extern int kmd_num_drivers;
+bool kmd_has_node(const struct qbrt_kmd *driver);
 
 /* The driver under test, its node, and an open file of it. */
 extern const struct qbrt_kmd *kmd;
@@ -32,6 +39,9 @@ extern int kmd_file;
 
 #define KMD_BYTES 64 /* what copy64 copies */
 #define KMD_FOREVER INT64_MAX
+
+/* Two software devices: what kmd_begin does first. */
+void kmd_fill_options(void);
 
 /* Opens the driver's first node; closes it. */
 void kmd_begin(int driver);
@@ -114,6 +124,11 @@ struct kmd_tests {
 };
 void kmd_add_tests(struct kmd_tests *all, const struct qbrt_test *tests,
 		   size_t num);
+/*
+ * Sets the drivers, adds tests of their own and names the unit: what tells
+ * check-kmd from check-kmd-over-drm.
+ */
+const char *kmd_choose_drivers(struct kmd_tests *all);
 void kmd_request_tests(struct kmd_tests *all);
 void kmd_user_tests(struct kmd_tests *all);
 void kmd_file_tests(struct kmd_tests *all);
