@@ -5,4 +5,5 @@
  */
 #include "kmd.h"
 
-const struct qbrt_kmd *const qbrt_kmd_drivers[] = { &qbrt_kmd_soft, NULL };
+const struct qbrt_kmd *const qbrt_kmd_drivers[] = { &qbrt_kmd_drm,
+						    &qbrt_kmd_soft, NULL };

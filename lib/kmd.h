@@ -50,8 +50,10 @@ struct qbrt_kmd {
 	const char *name; /* "soft", "drm" */
 
 	/*
-	 * Nodes of this driver in stable order; opens nothing. At most
-	 * max_nodes are written, *num_nodes is how many there are.
+	 * Nodes of this driver in stable order; opens none, but one of which
+	 * sysfs does not tell the driver. At most max_nodes are written,
+	 * *num_nodes is how many there are. A folder of nodes that is absent
+	 * has none; -ENOMEM, -EMFILE, -ENFILE: not known.
 	 */
 	int (*list)(const struct qbrt_kmd_options *options,
 		    struct qbrt_kmd_node *nodes, size_t max_nodes,
@@ -100,6 +102,7 @@ struct qbrt_kmd {
 	int (*poll)(int file, int64_t deadline_ns);
 };
 
+extern const struct qbrt_kmd qbrt_kmd_drm;
 extern const struct qbrt_kmd qbrt_kmd_soft;
 
 /* Whether plan is one; false: *at is its first character that is wrong. */

@@ -355,8 +355,9 @@ static int open_own(const struct kmd_set *set)
 	if (kmd_call(DRM_IOCTL_QBNPU_QUEUE_CREATE, &create) != -ENODEV ||
 	    file == inherited)
 		return 7;
-	/* of its own there is no such mapping, of the parent's there was */
-	if (kmd->munmap(file, set->output.data, set->output.size) != -EINVAL)
+	/* soft knows what it mapped, the kernel asks no file */
+	if (kmd == &qbrt_kmd_soft &&
+	    kmd->munmap(file, set->output.data, set->output.size) != -EINVAL)
 		return 9;
 	if (!gives_back(&set->output))
 		return 10;

@@ -276,7 +276,7 @@ static const struct {
 	{ ENOENT, AT(OPEN), 1001 },
 	{ EINVAL, AT(OPEN), 1000 },
 	{ EPROTO, AT(OPEN), 1005 },
-	{ EMFILE, AT(OPEN) | AT(BO_CREATE) | AT(WEIGHTS), 13 },
+	{ EMFILE, AT(LIST) | AT(OPEN) | AT(BO_CREATE) | AT(WEIGHTS), 13 },
 	{ EMFILE, AT(EXPORT) | AT(IMPORT) | AT(SYNCOBJ), 13 },
 	{ ENODEV, ANY, 1004 },
 	{ EOPNOTSUPP, AT(PROGRAM_CREATE), 48 },
@@ -318,10 +318,8 @@ static const struct {
 
 static int find_row(int attempt, int err)
 {
-	size_t i;
-
 	/* ENFILE has the rows of EMFILE */
-	for (i = 0; i < qbrt_array_size(rows); i++)
+	for (size_t i = 0; i < qbrt_array_size(rows); i++)
 		if (rows[i].err == (err == ENFILE ? EMFILE : err) &&
 		    rows[i].attempts >> attempt & 1)
 			return rows[i].status;
