@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# The programs of docs/spec/performance.md, section 6. They are built with
+# everything else, so that they keep building; test-bench.sh runs each once.
+if HAVE_BENCH
+bench_programs = \
+	bench/bench-dispatch \
+	bench/bench-floor \
+	bench/bench-ipc \
+	bench/bench-memory \
+	bench/bench-pipeline \
+	bench/bench-streams \
+	bench/bench-threads
+noinst_PROGRAMS += $(bench_programs)
+noinst_LTLIBRARIES += libsubject.la
+endif
+
+bench_cppflags = $(AM_CPPFLAGS) -iquote $(top_srcdir)/tools/qbinfo
+bench_ldadd = libsubject.la ../tools/libbench.la $(LDADD)
+
+# What the programs measure.
+libsubject_la_CPPFLAGS = $(bench_cppflags)
+libsubject_la_SOURCES = \
+	bench/future.c \
+	bench/subject.c \
+	bench/subject.h
+
+bench_bench_dispatch_CPPFLAGS = $(bench_cppflags)
+bench_bench_dispatch_LDADD = $(bench_ldadd)
+bench_bench_floor_CPPFLAGS = $(bench_cppflags)
+bench_bench_floor_LDADD = $(bench_ldadd)
+bench_bench_ipc_CPPFLAGS = $(bench_cppflags)
+bench_bench_ipc_LDADD = $(bench_ldadd)
+bench_bench_memory_CPPFLAGS = $(bench_cppflags)
+bench_bench_memory_LDADD = $(bench_ldadd)
+bench_bench_pipeline_CPPFLAGS = $(bench_cppflags)
+bench_bench_pipeline_LDADD = $(bench_ldadd)
+bench_bench_streams_CPPFLAGS = $(bench_cppflags)
+bench_bench_streams_LDADD = $(bench_ldadd)
+bench_bench_threads_CPPFLAGS = $(bench_cppflags)
+bench_bench_threads_LDADD = $(bench_ldadd)

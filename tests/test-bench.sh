@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Every program of tests/bench/ works: one call of each thing that it
+# measures, and no time is looked at. Usage: test-bench.sh; TAP on stdout.
+set -u
+build=${top_builddir:?}/tests/bench
+count=0
+failed=0
+
+for program in "$build"/bench-*; do
+	[ -f "$program" ] && [ -x "$program" ] || continue
+	count=$((count + 1))
+	name=$(basename "$program")
+	if "$program" --smoke >"$build/smoke.log" 2>&1; then
+		echo "ok $count - $name does what it measures"
+		grep 'not_measured: ' "$build/smoke.log" | grep -v 'one call each' | sed 's/^/# /'
+	else
+		echo "not ok $count - $name does what it measures"
+		sed 's/^/# /' "$build/smoke.log"
+		failed=1
+	fi
+done
+if [ $count -eq 0 ]; then
+	echo "1..0 # SKIP no program was built: json-c or Check is missing"
+	exit 0
+fi
+echo "1..$count"
+exit $failed
