@@ -20,6 +20,17 @@ for program in "$build"/bench-*; do
 		failed=1
 	fi
 done
+for program in count-steady count-memory; do
+	[ -x "$build/$program" ] || continue
+	count=$((count + 1))
+	if "$build/$program" >"$build/smoke.log" 2>&1; then
+		echo "ok $count - $program finds nothing above its limit"
+	else
+		echo "not ok $count - $program finds nothing above its limit"
+		failed=1
+	fi
+	sed 's/^/# /' "$build/smoke.log"
+done
 if [ $count -eq 0 ]; then
 	echo "1..0 # SKIP no program was built: json-c or Check is missing"
 	exit 0

@@ -9,7 +9,11 @@ bench_programs = \
 	bench/bench-memory \
 	bench/bench-pipeline \
 	bench/bench-streams \
-	bench/bench-threads
+	bench/bench-threads \
+	bench/count-calls \
+	bench/count-memory \
+	bench/count-steady \
+	bench/count-validate
 noinst_PROGRAMS += $(bench_programs)
 noinst_LTLIBRARIES += libsubject.la
 endif
@@ -38,3 +42,27 @@ bench_bench_streams_CPPFLAGS = $(bench_cppflags)
 bench_bench_streams_LDADD = $(bench_ldadd)
 bench_bench_threads_CPPFLAGS = $(bench_cppflags)
 bench_bench_threads_LDADD = $(bench_ldadd)
+bench_count_calls_CPPFLAGS = $(bench_cppflags)
+bench_count_calls_LDADD = $(bench_ldadd)
+bench_count_memory_CPPFLAGS = $(bench_cppflags)
+bench_count_memory_LDADD = $(bench_ldadd)
+bench_count_steady_CPPFLAGS = $(bench_cppflags)
+bench_count_steady_LDADD = $(bench_ldadd)
+bench_count_steady_LDFLAGS = $(count_alloc_ldflags)
+bench_count_steady_SOURCES = \
+	bench/count-steady.c \
+	count-alloc.c \
+	count-alloc.h
+bench_count_validate_CPPFLAGS = $(bench_cppflags)
+bench_count_validate_LDADD = $(bench_ldadd)
+
+EXTRA_DIST += bench/counts bench/counts.txt bench/count.h
+
+# The counts that gate, and all of them.
+counts = $(PYTHON) $(srcdir)/bench/counts --build bench \
+	--compiler "$$($(CC) --version | head -n 1)"
+.PHONY: check-counts bench-counts
+check-counts: all-am
+	$(counts) --check
+bench-counts: all-am
+	$(counts) --print

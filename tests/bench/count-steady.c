@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+/*
+ * P30 P134: what 1,000 inferences in the steady state copy, allocate and ask of
+ * the system. A child makes them between two calls of getppid; the parent,
+ * which traces it, counts the system calls between these. Calls that sleep are
+ * counted by test-zero-syscalls.sh.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "count-alloc.h"
+#include "subject.h"
+
+#define NUM_CALLS 1000
+#define NUM_WARM_UPS 10
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_INSTRUMENTED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_INSTRUMENTED 1
+#endif
+#endif
+
+/* What the child has found; shared with it. */
+struct finding {
+	bool is_whole;
+	long num_allocations;
+	struct bench_counters counters;
+};
+
+static void make_calls(struct finding *finding)
+{
+	const struct bench_case bench_case = { .placement = BENCH_FREE };
+	struct subject *subject = subject_open(&bench_case, 64, 64, 0);
+	bool is_good = subject;
+
+	for (int i = 0; i < NUM_WARM_UPS && is_good; i++)
+		is_good = subject_infer(subject, 0);
+	count_alloc_begin(0);
+	(void)syscall(SYS_getppid);
+	for (int i = 0; i < NUM_CALLS && is_good; i++)
+		is_good = subject_infer(subject, 0);
+	(void)syscall(SYS_getppid);
+	finding->num_allocations = count_alloc_end();
+	if (!is_good)
+		return;
+	subject_count(subject, &finding->counters);
+	finding->is_whole = finding->counters.jobs == NUM_CALLS + NUM_WARM_UPS;
+	subject_close(subject);
+}
+
+/* Calls between the two markers, -1: they did not come. */
+static long trace(pid_t child)
+{
+	struct __ptrace_syscall_info info;
+	bool is_between = false;
+	int num_markers = 0;
+	long num = 0;
+	int state;
+
+	if (ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESYSGOOD))
+		return -1;
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, child, 0, 0) ||
+		    waitpid(child, &state, 0) != child || WIFEXITED(state) ||
+		    WIFSIGNALED(state))
+			return num_markers == 2 ? num : -1;
+		if (!WIFSTOPPED(state) || WSTOPSIG(state) != (SIGTRAP | 0x80))
+			continue;
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info),
+			   &info) <= 0 ||
+		    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+			continue;
+		if (info.entry.nr == SYS_getppid) {
+			is_between = !is_between;
+			num_markers++;
+		} else {
+			num += is_between;
+		}
+	}
+}
+
+static bool show(const char *what, long num)
+{
+	printf("%-18s P30 %ld in %d calls\n", what, num, NUM_CALLS);
+	return num == 0;
+}
+
+int main(void)
+{
+	struct finding *finding =
+		mmap(NULL, sizeof(*finding), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool is_good = true;
+	bool is_traced;
+	long num = 0;
+	pid_t child;
+	int state;
+
+	if (finding == MAP_FAILED)
+		return 1;
+	child = fork();
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+			make_calls(finding);
+		else if (!raise(SIGSTOP))
+			make_calls(finding);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &state, 0) != child)
+		return 1;
+	is_traced = WIFSTOPPED(state);
+	if (is_traced)
+		num = trace(child);
+	if (!finding->is_whole)
+		return 1;
+	is_good &= show("copied bytes", (long)finding->counters.copied_nbytes);
+	is_good &= show("heap allocations", finding->num_allocations);
+#ifdef IS_INSTRUMENTED
+	(void)num;
+	printf("system calls       not counted: a sanitizer makes its own\n");
+#else
+	if (is_traced)
+		is_good &= show("system calls", num);
+	else
+		printf("system calls       not counted: may not trace\n");
+#endif
+	return is_good ? 0 : 1;
+}
