@@ -21,6 +21,10 @@ endif
 bench_cppflags = $(AM_CPPFLAGS) -iquote $(top_srcdir)/tools/qbinfo
 bench_ldadd = libsubject.la ../tools/libbench.la $(LDADD)
 
+# What they share is tested like any unit.
+check_bench_CPPFLAGS = $(bench_cppflags) $(JSON_C_CFLAGS)
+check_bench_LDADD = ../tools/libbench.la $(LDADD) $(JSON_C_LIBS)
+
 # What the programs measure.
 libsubject_la_CPPFLAGS = $(bench_cppflags)
 libsubject_la_SOURCES = \
@@ -56,12 +60,21 @@ bench_count_steady_SOURCES = \
 bench_count_validate_CPPFLAGS = $(bench_cppflags)
 bench_count_validate_LDADD = $(bench_ldadd)
 
-EXTRA_DIST += bench/counts bench/counts.txt bench/count.h
+EXTRA_DIST += bench/causes.txt bench/count.h bench/counts bench/counts.txt \
+	bench/report
+CLEANFILES = bench/records.jsonl bench/smoke.log
 
 # The counts that gate, and all of them.
 counts = $(PYTHON) $(srcdir)/bench/counts --build bench \
 	--compiler "$$($(CC) --version | head -n 1)"
-.PHONY: check-counts bench-counts
+# All that can run here, and the page of it.
+report = $(PYTHON) $(srcdir)/bench/report --build bench \
+	--compiler "$$($(CC) --version | head -n 1)"
+.PHONY: bench bench-counts bench-report check-counts
+bench: all-am
+	$(report)
+bench-report: all-am
+	$(report) --write $(top_srcdir)/docs/performance.md
 check-counts: all-am
 	$(counts) --check
 bench-counts: all-am
