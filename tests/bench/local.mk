@@ -16,6 +16,9 @@ bench_programs = \
 	bench/count-validate
 noinst_PROGRAMS += $(bench_programs)
 noinst_LTLIBRARIES += libsubject.la
+if HAVE_OPENCL
+noinst_PROGRAMS += bench/bench-pocl
+endif
 endif
 
 bench_cppflags = $(AM_CPPFLAGS) -iquote $(top_srcdir)/tools/qbinfo
@@ -42,6 +45,8 @@ bench_bench_memory_CPPFLAGS = $(bench_cppflags)
 bench_bench_memory_LDADD = $(bench_ldadd)
 bench_bench_pipeline_CPPFLAGS = $(bench_cppflags)
 bench_bench_pipeline_LDADD = $(bench_ldadd)
+bench_bench_pocl_CPPFLAGS = $(bench_cppflags) $(OPENCL_CFLAGS)
+bench_bench_pocl_LDADD = $(bench_ldadd) $(OPENCL_LIBS)
 bench_bench_streams_CPPFLAGS = $(bench_cppflags)
 bench_bench_streams_LDADD = $(bench_ldadd)
 bench_bench_threads_CPPFLAGS = $(bench_cppflags)
