@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "count.h"
 #include "models.h"
 #include "prog.h"
 #include "subject.h"
@@ -51,12 +52,24 @@ static long count_entries(const char *path)
 	return num;
 }
 
-/* Bytes that malloc has given out; constant under a sanitizer. */
+/* Bytes that malloc has given out. */
 static long get_heap(void)
 {
 	struct mallinfo2 info = mallinfo2();
 
 	return (long)(info.uordblks + info.hblkhd);
+}
+
+/* Of malloc and of the process: nothing where a sanitizer has its own. */
+static void show_heap(const char *what, const char *row, long value, long limit)
+{
+#ifdef COUNT_IS_INSTRUMENTED
+	(void)value;
+	(void)limit;
+	printf("%-34s %s not counted: a sanitizer has its own\n", what, row);
+#else
+	show(what, row, value, limit);
+#endif
 }
 
 static long get_resident(void)
@@ -102,18 +115,14 @@ static void show_objects(void)
 	long heap;
 
 	TRY(qbrt_accelerator_open("regulus-ra", 0, &acc));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	show("idle software NPU, resident", "P63", get_resident() - before,
-	     4 << 20);
-#else
-	(void)before;
-#endif
+	show_heap("idle software NPU, resident", "P63", get_resident() - before,
+		  4 << 20);
 	qbrt_pinned_memory_free(alloc_one(acc));
 	heap = get_heap();
 	for (size_t i = 0; i < NUM_OBJECTS; i++)
 		mems[i] = alloc_one(acc);
-	show("pinned buffer object", "P63", (get_heap() - heap) / NUM_OBJECTS,
-	     1024);
+	show_heap("pinned buffer object", "P63",
+		  (get_heap() - heap) / NUM_OBJECTS, 1024);
 	for (size_t i = 0; i < NUM_OBJECTS; i++)
 		qbrt_pinned_memory_free(mems[i]);
 	qbrt_accelerator_close(acc);
@@ -156,7 +165,7 @@ static void show_growth(const char *what, struct subject *subject,
 	threads = count_entries("/proc/self/task");
 	repeat(subject, num);
 	(void)snprintf(words, sizeof(words), "%s, heap grows by", what);
-	show(words, "P64", get_heap() - heap, 0);
+	show_heap(words, "P64", get_heap() - heap, 0);
 	(void)snprintf(words, sizeof(words), "%s, descriptors", what);
 	show(words, "P64", count_entries("/proc/self/fd") - fds, 0);
 	(void)snprintf(words, sizeof(words), "%s, threads", what);

@@ -15,18 +15,11 @@
 #include <unistd.h>
 
 #include "count-alloc.h"
+#include "count.h"
 #include "subject.h"
 
 #define NUM_CALLS 1000
 #define NUM_WARM_UPS 10
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_INSTRUMENTED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_INSTRUMENTED 1
-#endif
-#endif
 
 /* What the child has found; shared with it. */
 struct finding {
@@ -123,7 +116,7 @@ int main(void)
 		return 1;
 	is_good &= show("copied bytes", (long)finding->counters.copied_nbytes);
 	is_good &= show("heap allocations", finding->num_allocations);
-#ifdef IS_INSTRUMENTED
+#ifdef COUNT_IS_INSTRUMENTED
 	(void)num;
 	printf("system calls       not counted: a sanitizer makes its own\n");
 #else

@@ -34,19 +34,19 @@ struct kind {
 };
 
 struct link {
-	const struct kind *kind;
-	enum bench_placement placement;
 	/* what is told to each side, on lines of their own */
 	struct {
 		_Alignas(64) atomic_uint word;
 		unsigned int seen;
 	} sides[2];
+	const struct kind *kind;
+	pthread_t thread;
+	enum bench_placement placement;
 	atomic_int partner_tid;
-	atomic_bool is_over;
+	pid_t process;
 	int fds[2]; /* eventfd of each side, or its socket */
 	int passed; /* the descriptor that goes along */
-	pthread_t thread;
-	pid_t process;
+	atomic_bool is_over;
 };
 
 static void relax(void)

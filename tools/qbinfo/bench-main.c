@@ -125,22 +125,23 @@ static void print_result(const struct bench_result *result)
 	(void)fflush(stdout);
 }
 
-/* The command line, for the record. */
+/* The command line, for the record; the caller frees it. */
 static char *join(int argc, char **argv)
 {
-	size_t size = 1;
-	char *text;
+	const char *slash = strrchr(argv[0], '/');
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
 
-	for (int i = 0; i < argc; i++)
-		size += strlen(argv[i]) + 1;
-	text = calloc(1, size);
-	for (int i = 0; text && i < argc; i++) {
-		const char *slash = i ? NULL : strrchr(argv[i], '/');
-
-		strcat(text, i ? " " : "");
-		strcat(text, slash ? slash + 1 : argv[i]);
-	}
-	return text;
+	if (!file)
+		return NULL;
+	(void)fputs(slash ? slash + 1 : argv[0], file);
+	for (int i = 1; i < argc; i++)
+		(void)fprintf(file, " %s", argv[i]);
+	if (!fclose(file))
+		return text;
+	free(text);
+	return NULL;
 }
 
 static int measure(const struct bench_metric *metric,
@@ -182,7 +183,8 @@ int bench_main(int argc, char **argv, const struct bench_metric *metrics,
 		printf("# %s: seed %llu\n", command,
 		       (unsigned long long)options.seed);
 	for (size_t i = 0; i < num_metrics; i++) {
-		if (wanted_metric && strcmp(wanted_metric, metrics[i].name))
+		if (wanted_metric &&
+		    strcmp(wanted_metric, metrics[i].name) != 0)
 			continue;
 		for (unsigned int p = 1; p < 1u << BENCH_NUM_PLACEMENTS; p *= 2)
 			if (metrics[i].placements & p &&

@@ -29,7 +29,7 @@ bool bench_placement_from_name(const char *name,
 			       enum bench_placement *placement)
 {
 	for (unsigned int i = 0; i < BENCH_NUM_PLACEMENTS; i++) {
-		if (strcmp(name, placement_names[i]))
+		if (strcmp(name, placement_names[i]) != 0)
 			continue;
 		*placement = (enum bench_placement)(1u << i);
 		return true;

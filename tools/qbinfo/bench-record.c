@@ -133,7 +133,7 @@ static void read_cpuinfo(const char *key, char *value, size_t size)
 	while (file && fgets(line, sizeof(line), file)) {
 		const char *at = strchr(line, ':');
 
-		if (strncmp(line, key, strlen(key)) || !at)
+		if (strncmp(line, key, strlen(key)) != 0 || !at)
 			continue;
 		(void)snprintf(value, size, "%s", at + 2);
 		value[strcspn(value, "\n")] = 0;
