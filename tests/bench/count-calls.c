@@ -2,7 +2,7 @@
 /*
  * One loop of calls per metric, for callgrind: count-calls METRIC. Backend
  * ref, one thread, 100 calls of warm-up, then 1,000 (docs/spec/performance.md,
- * section 5): P140 P152 P159 P160 P163.
+ * section 5): P140 P141 P142 P147 P152 P159 P160 P163.
  */
 #include "count.h"
 
@@ -12,6 +12,8 @@
 
 #include "models.h"
 #include "prog.h"
+#include "sim.h"
+#include "soft/soft.h"
 #include "subject.h"
 #include "util.h"
 
@@ -25,6 +27,7 @@
 
 #define NUM_PAIRS 3
 #define NUM_NOPS 1000
+#define HOLD_NS 60000000000
 
 static struct subject *open_subject(void)
 {
@@ -191,6 +194,91 @@ static void count_refused(void)
 	subject_close(subject);
 }
 
+/* A model that keeps its core for as long as these calls take. */
+static struct qbrt_model *load_holder(void)
+{
+	struct prog prog;
+	uint16_t out;
+
+	prog_begin(&prog);
+	(void)prog_input(&prog, QBNPU_DTYPE_U8, DIMS(64));
+	out = prog_output(&prog, QBNPU_DTYPE_U8, DIMS(64));
+	for (int i = 0; i < NUM_NOPS; i++) {
+		struct qbnpu_cmd_nop *nop = prog_cmd(&prog, QBNPU_OP_NOP);
+
+		nop->delay_ns = HOLD_NS / NUM_NOPS;
+	}
+	prog_fill(&prog, out, 0);
+	return load_prog(&prog);
+}
+
+static struct qbrt_future *submit(struct subject *subject)
+{
+	struct qbrt_future *future;
+
+	TRY(qbrt_model_submit_pinned_memory(subject->model, NULL, &subject->in,
+					    1, &subject->out, 1, &future));
+	return future;
+}
+
+/* Behind a job that has the core: a cancelled one makes room for the next. */
+static void submit_and_cancel(struct subject *subject)
+{
+	struct qbrt_future *future = submit(subject);
+	bool cancelled;
+
+	TRY(qbrt_future_cancel(future, &cancelled));
+	if (!cancelled)
+		exit(1);
+	qbrt_future_free(future);
+}
+
+static void count_submit(void)
+{
+	struct subject *subject = open_subject();
+	struct qbrt_model *model = load_holder();
+	struct qbrt_pinned_memory *out;
+	struct qbrt_future *holder;
+	bool cancelled;
+
+	TRY(qbrt_model_launch(model, subject->acc));
+	TRY(qbrt_model_alloc_output(model, 0, &out));
+	TRY(qbrt_model_submit_pinned_memory(model, NULL, &subject->in, 1, &out,
+					    1, &holder));
+	REPEAT(submit_and_cancel(subject));
+	TRY(qbrt_future_cancel(holder, &cancelled));
+	qbrt_future_free(holder);
+	qbrt_pinned_memory_free(out);
+	qbrt_model_free(model);
+	subject_close(subject);
+}
+
+/* No thread but this one: the job ends when it is told to. */
+static void step_and_wait(struct subject *subject, struct sim *sim)
+{
+	struct qbrt_future *future = submit(subject);
+	bool is_done = false;
+
+	if (!sim_step(sim))
+		exit(1);
+	TRY(qbrt_future_query(future, &is_done));
+	if (!is_done)
+		exit(1);
+	TRY(qbrt_future_wait(future, -1));
+	qbrt_future_free(future);
+}
+
+static void count_wait(void)
+{
+	struct subject *subject = open_subject();
+	struct sim sim;
+
+	sim_attach(&sim, qbnpu_soft_npu(0));
+	REPEAT(step_and_wait(subject, &sim));
+	sim_detach(&sim);
+	subject_close(subject);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -200,6 +288,9 @@ int main(int argc, char **argv)
 		{ "infer.inline", count_infer },
 		{ "infer.six", count_infer_six },
 		{ "infer.refused", count_refused },
+		{ "submit", count_submit },
+		{ "wait.done", count_wait },
+		{ "job.done", count_wait },
 		{ "executor.command", count_executor },
 		{ "alloc.pooled", count_pooled },
 		{ "element.read", count_read },

@@ -128,6 +128,32 @@ static void show_objects(void)
 	qbrt_accelerator_close(acc);
 }
 
+/* P63: of jobs that have ended, which nobody has taken yet. */
+static void show_futures(struct subject *subject)
+{
+	struct qbrt_future *futures[NUM_OBJECTS];
+	struct qbrt_pinned_memory *outs[NUM_OBJECTS];
+	long heap;
+
+	for (size_t i = 0; i < NUM_OBJECTS; i++)
+		TRY(qbrt_model_alloc_output(subject->model, 0, &outs[i]));
+	for (int round = 0; round < 2; round++) {
+		heap = get_heap();
+		for (size_t i = 0; i < NUM_OBJECTS; i++) {
+			TRY(qbrt_model_submit_pinned_memory(
+				subject->model, NULL, &subject->in, 1, &outs[i],
+				1, &futures[i]));
+			TRY(qbrt_future_wait(futures[i], -1));
+		}
+		heap = get_heap() - heap;
+		for (size_t i = 0; i < NUM_OBJECTS; i++)
+			qbrt_future_free(futures[i]);
+	}
+	show_heap("future", "P63", heap / NUM_OBJECTS, 512);
+	for (size_t i = 0; i < NUM_OBJECTS; i++)
+		qbrt_pinned_memory_free(outs[i]);
+}
+
 static void infer_many(struct subject *subject, int num)
 {
 	while (num--)
@@ -159,7 +185,7 @@ static void show_growth(const char *what, struct subject *subject,
 	char words[64];
 	long heap, fds, threads;
 
-	repeat(subject, 10);
+	repeat(subject, num);
 	heap = get_heap();
 	fds = count_entries("/proc/self/fd");
 	threads = count_entries("/proc/self/task");
@@ -252,6 +278,7 @@ int main(void)
 	subject = subject_open(&bench_case, 64, 64, 0);
 	if (!subject)
 		return 1;
+	show_futures(subject);
 	show_growth("inferences", subject, infer_many, NUM_INFERS);
 	show_growth("loads", subject, load_many, NUM_LOADS);
 	show_growth("allocations", subject, alloc_many, NUM_ALLOCS);

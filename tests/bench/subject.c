@@ -52,6 +52,13 @@ struct qbrt_model *subject_load(size_t input_nbytes, size_t output_nbytes,
 	return model;
 }
 
+void subject_choose_devices(void)
+{
+	(void)setenv("QBRUNTIME_SOFT_DEVICES", SUBJECT_WARM "," SUBJECT_COLD,
+		     1);
+	(void)setenv("QBRUNTIME_SOFT_BACKEND", "ref", 1);
+}
+
 struct subject *subject_open_on(const char *name,
 				const struct bench_case *bench_case,
 				size_t input_nbytes, size_t output_nbytes,
@@ -61,9 +68,7 @@ struct subject *subject_open_on(const char *name,
 
 	if (!subject)
 		return NULL;
-	(void)setenv("QBRUNTIME_SOFT_DEVICES", SUBJECT_WARM "," SUBJECT_COLD,
-		     1);
-	(void)setenv("QBRUNTIME_SOFT_BACKEND", "ref", 1);
+	subject_choose_devices();
 	bench_device = SUBJECT_WARM ":0";
 	subject->placement = bench_case->placement;
 	if (!qbrt_accelerator_open(name, 0, &subject->acc)) {

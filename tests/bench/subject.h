@@ -26,6 +26,9 @@ struct subject {
 #define SUBJECT_WARM "regulus-ra"
 #define SUBJECT_COLD "regulus-rb"
 
+/* What the environment says from now on; part of every open. */
+void subject_choose_devices(void);
+
 /*
  * A model of one NOP and a FILL of its output, launched.
  * NULL with the reason set: no such device.
@@ -51,12 +54,14 @@ bool subject_infer(const struct subject *subject, uint32_t flags);
 pid_t subject_place_core(enum bench_placement placement);
 
 /* future.c */
-extern const struct bench_probe probe_polling;
-extern const struct bench_probe probe_blocking;
-extern const struct bench_probe probe_submit;
-extern const struct bench_probe probe_submit_wake;
-extern const struct bench_probe probe_pipelined;
+extern const struct bench_probe probe_polling;     /* P21 */
+extern const struct bench_probe probe_blocking;    /* P22 */
+extern const struct bench_probe probe_submit;      /* P23: core awake */
+extern const struct bench_probe probe_submit_wake; /* P24: core asleep */
+extern const struct bench_probe probe_pipelined;   /* P25 */
+extern const struct bench_probe probe_wait_cpu;    /* P36 */
+
+/* later.c */
 extern const struct bench_probe probe_share;
-extern const struct bench_probe probe_wait_cpu;
 
 #endif
