@@ -32,7 +32,7 @@ check_bench_LDADD = ../tools/libbench.la $(LDADD) $(JSON_C_LIBS)
 libsubject_la_CPPFLAGS = $(bench_cppflags)
 libsubject_la_SOURCES = \
 	bench/future.c \
-	bench/later.c \
+	bench/share.c \
 	bench/subject.c \
 	bench/subject.h
 

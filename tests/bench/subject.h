@@ -61,7 +61,7 @@ extern const struct bench_probe probe_submit_wake; /* P24: core asleep */
 extern const struct bench_probe probe_pipelined;   /* P25 */
 extern const struct bench_probe probe_wait_cpu;    /* P36 */
 
-/* later.c */
-extern const struct bench_probe probe_share;
+/* share.c */
+extern const struct bench_probe probe_share; /* P34 */
 
 #endif
