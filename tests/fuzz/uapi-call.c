@@ -316,7 +316,6 @@ static void fill_transfer(void *arg, const struct uapi_step *step)
 	transfer->dst_handle = HANDLE(step->b);
 	transfer->src_point = step->c % 8;
 	transfer->dst_point = step->d % 16;
-	transfer->flags = step->value & DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT;
 }
 
 static void fill_eventfd(void *arg, const struct uapi_step *step,

@@ -78,6 +78,10 @@ void uapi_tame(struct uapi_call *call, const struct uapi_kind *kind,
 	if (kind->request == DRM_IOCTL_QBNPU_BO_CREATE && size > MAX_BUFFER &&
 	    size <= UINT64_C(1) << 34)
 		store(call->bytes, size % MAX_BUFFER);
+	/* its time limit is the driver's own, 5 s */
+	if (kind->request == DRM_IOCTL_SYNCOBJ_TRANSFER)
+		call->bytes[offsetof(struct drm_syncobj_transfer, flags)] &=
+			(uint8_t)~DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT;
 	size = load(call->bytes + 8);
 	if (kind->request == DRM_IOCTL_QBNPU_PROGRAM_CREATE &&
 	    size > UAPI_ARENA_SIZE && size <= UINT64_C(1) << 24)
