@@ -24,7 +24,7 @@
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct qbrt_device *devices; /* registry lock */
 /* changes in a new child only */
-static atomic_int fork_generation = 1;
+atomic_int qbrt_fork_count = 1;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void begin_fork(void)
@@ -50,7 +50,7 @@ static void end_fork_in_child(void)
 	struct qbrt_device *inherited = devices;
 
 	end_fork();
-	(void)atomic_fetch_add(&fork_generation, 1);
+	(void)atomic_fetch_add(&qbrt_fork_count, 1);
 	devices = NULL;
 	/* out of the table: nobody walks on from one to the next */
 	while (inherited) {
@@ -64,16 +64,6 @@ static void end_fork_in_child(void)
 static void watch_forks(void)
 {
 	(void)pthread_atfork(begin_fork, end_fork, end_fork_in_child);
-}
-
-int qbrt_fork_generation(void)
-{
-	return atomic_load_explicit(&fork_generation, memory_order_relaxed);
-}
-
-bool qbrt_device_is_inherited(const struct qbrt_device *device)
-{
-	return device->owner_pid_generation != qbrt_fork_generation();
 }
 
 enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device)

@@ -60,11 +60,18 @@ void qbrt_device_unref(struct qbrt_device *device);
  */
 enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device);
 
-/* The same question without a sentence. */
-bool qbrt_device_is_inherited(const struct qbrt_device *device);
-
 /* Of this process, counted from the first one to open a device; never 0. */
-int qbrt_fork_generation(void);
+extern atomic_int qbrt_fork_count __attribute__((visibility("hidden")));
+static inline int qbrt_fork_generation(void)
+{
+	return atomic_load_explicit(&qbrt_fork_count, memory_order_relaxed);
+}
+
+/* The same question without a sentence. */
+static inline bool qbrt_device_is_inherited(const struct qbrt_device *device)
+{
+	return device->owner_pid_generation != qbrt_fork_generation();
+}
 
 /*
  * A queue for one run: an idle one of the pool, else a new one, else (no more

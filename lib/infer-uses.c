@@ -189,8 +189,7 @@ static bool begin_plain_read(struct qbrt_storage *storage)
 	if (!qbrt_storage_begin_read(storage))
 		return false;
 	if (!qbrt_storage_is_open(storage, true) &&
-	    !atomic_load_explicit(&storage->invalid_status,
-				  memory_order_acquire))
+	    qbrt_storage_is_valid(storage))
 		return true;
 	qbrt_storage_end_read(storage);
 	return false;

@@ -57,6 +57,7 @@ static enum qbrt_status import_view(struct qbrt_device *device, int fd,
 		goto err_give_buffer;
 	}
 	mem->offset = offset;
+	mem->data = (char *)buffer.data + offset;
 	return QBRT_OK;
 
 err_give_buffer:

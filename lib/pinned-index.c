@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Element and slice access from the host. Everything is checked before a byte
+ * Slice access from the host, and what it has in common with that to elements
+ * (pinned-element.c). Everything is checked before a byte
  * moves; a job that writes the buffer is waited for (Q499), before writing one
  * that reads it too, and the access is a use of the buffer as a job's is. So
  * what a failed job left is not read as if it were good (Q485), nor made good
@@ -26,9 +27,11 @@ struct walk {
 	int64_t offset; /* of the slice's first element in the buffer */
 };
 
-static enum qbrt_status check_null(const void *mem, const void *axes,
-				   size_t ndim, const char *axes_name,
-				   const void *data, const char *data_name)
+enum qbrt_status qbrt_pinned_memory_check_null(const void *mem,
+					       const void *axes, size_t ndim,
+					       const char *axes_name,
+					       const void *data,
+					       const char *data_name)
 {
 	if (mem && data && (axes || !ndim))
 		return QBRT_OK;
@@ -39,8 +42,9 @@ static enum qbrt_status check_null(const void *mem, const void *axes,
 }
 
 /* What every access has in common, in this order. */
-static enum qbrt_status check_access(const struct qbrt_pinned_memory *mem,
-				     size_t ndim, enum qbrt_dtype dtype)
+enum qbrt_status
+qbrt_pinned_memory_check_access(const struct qbrt_pinned_memory *mem,
+				size_t ndim, enum qbrt_dtype dtype)
 {
 	enum qbrt_status status = qbrt_device_check_fork(mem->storage->device);
 
@@ -60,30 +64,9 @@ static enum qbrt_status check_access(const struct qbrt_pinned_memory *mem,
 	return QBRT_OK;
 }
 
-static enum qbrt_status find_element(const struct qbrt_pinned_memory *mem,
-				     const int64_t *index, int64_t *offset)
-{
-	char text[TEXT_SIZE];
-	size_t i;
-
-	*offset = 0;
-	for (i = 0; i < mem->ndim; i++) {
-		if (index[i] < 0 || index[i] >= mem->shape[i])
-			return qbrt_fail(
-				QBRT_PINNED_MEMORY_OUT_OF_BOUNDS,
-				"index %lld of axis %zu is outside 0 to %lld "
-				"of shape %s",
-				(long long)index[i], i,
-				(long long)mem->shape[i] - 1,
-				qbrt_shape_text(mem->shape, mem->ndim, text,
-						sizeof(text)));
-		*offset += index[i] * mem->strides[i];
-	}
-	return QBRT_OK;
-}
-
 /* With the read use; without it when it fails. */
-static enum qbrt_status begin_read(const struct qbrt_pinned_memory *mem)
+enum qbrt_status
+qbrt_pinned_memory_begin_read(const struct qbrt_pinned_memory *mem)
 {
 	enum qbrt_status status = qbrt_storage_take_read(mem->storage);
 
@@ -99,8 +82,8 @@ static enum qbrt_status begin_read(const struct qbrt_pinned_memory *mem)
  * With the write use; without it when it fails. Who writes all of it does not
  * mind what is there.
  */
-static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem,
-				    bool is_whole)
+enum qbrt_status qbrt_pinned_memory_begin_write(struct qbrt_pinned_memory *mem,
+						bool is_whole)
 {
 	enum qbrt_status status;
 
@@ -117,57 +100,11 @@ static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem,
 	return status;
 }
 
-static void end_write(struct qbrt_pinned_memory *mem, bool is_whole)
+void qbrt_pinned_memory_end_write(struct qbrt_pinned_memory *mem, bool is_whole)
 {
 	if (is_whole)
 		qbrt_storage_validate(mem->storage);
 	qbrt_storage_end_write(mem->storage);
-}
-
-QBRT_API enum qbrt_status
-qbrt_pinned_memory_read_at(const struct qbrt_pinned_memory *mem,
-			   const int64_t *index, size_t ndim,
-			   enum qbrt_dtype dtype, void *value)
-{
-	enum qbrt_status status =
-		check_null(mem, index, ndim, "index", value, "value");
-	int64_t offset;
-
-	if (!status)
-		status = check_access(mem, ndim, dtype);
-	if (!status)
-		status = find_element(mem, index, &offset);
-	if (!status)
-		status = begin_read(mem);
-	if (status)
-		return status;
-	memcpy(value, qbrt_pinned_memory_get_bytes(mem) + offset,
-	       qbrt_dtype_itemsize(dtype));
-	qbrt_storage_end_read(mem->storage);
-	return QBRT_OK;
-}
-
-QBRT_API enum qbrt_status
-qbrt_pinned_memory_write_at(struct qbrt_pinned_memory *mem,
-			    const int64_t *index, size_t ndim,
-			    enum qbrt_dtype dtype, const void *value)
-{
-	enum qbrt_status status =
-		check_null(mem, index, ndim, "index", value, "value");
-	int64_t offset;
-
-	if (!status)
-		status = check_access(mem, ndim, dtype);
-	if (!status)
-		status = find_element(mem, index, &offset);
-	if (!status)
-		status = begin_write(mem, false);
-	if (status)
-		return status;
-	memcpy(qbrt_pinned_memory_get_bytes(mem) + offset, value,
-	       qbrt_dtype_itemsize(dtype));
-	end_write(mem, false);
-	return QBRT_OK;
 }
 
 /* The byte offset of the first element, and the strides of the slice. */
@@ -246,7 +183,7 @@ static enum qbrt_status check_span(const struct qbrt_pinned_memory *mem,
 {
 	int64_t dense = (int64_t)qbrt_dtype_itemsize(mem->dtype);
 	int64_t low = 0, high = dense;
-	uintptr_t begin = (uintptr_t)qbrt_pinned_memory_get_bytes(mem);
+	uintptr_t begin = (uintptr_t)mem->data;
 	uintptr_t at = (uintptr_t)array->data;
 	size_t i;
 
@@ -371,7 +308,8 @@ static enum qbrt_status prepare(const struct qbrt_pinned_memory *mem,
 				struct walk *walk, int64_t *array_strides,
 				int64_t *slice_strides)
 {
-	enum qbrt_status status = check_access(mem, ndim, array->dtype);
+	enum qbrt_status status =
+		qbrt_pinned_memory_check_access(mem, ndim, array->dtype);
 	size_t i;
 
 	if (!status)
@@ -393,18 +331,18 @@ qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
 			      const struct qbrt_slice *slices, size_t ndim,
 			      const struct qbrt_array *dst)
 {
-	enum qbrt_status status =
-		check_null(mem, slices, ndim, "slices", dst, "dst");
+	enum qbrt_status status = qbrt_pinned_memory_check_null(
+		mem, slices, ndim, "slices", dst, "dst");
 	struct walk walk = { 0 };
 
 	if (!status)
 		status = prepare(mem, slices, ndim, dst, &walk,
 				 walk.dst_strides, walk.src_strides);
 	if (!status)
-		status = begin_read(mem);
+		status = qbrt_pinned_memory_begin_read(mem);
 	if (status)
 		return status;
-	copy(&walk, dst->data, qbrt_pinned_memory_get_bytes(mem) + walk.offset);
+	copy(&walk, dst->data, mem->data + walk.offset);
 	qbrt_storage_end_read(mem->storage);
 	return QBRT_OK;
 }
@@ -425,19 +363,20 @@ qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
 			       const struct qbrt_slice *slices, size_t ndim,
 			       const struct qbrt_array *src)
 {
-	enum qbrt_status status =
-		check_null(mem, slices, ndim, "slices", src, "src");
+	enum qbrt_status status = qbrt_pinned_memory_check_null(
+		mem, slices, ndim, "slices", src, "src");
 	struct walk walk = { 0 };
 
 	if (!status)
 		status = prepare(mem, slices, ndim, src, &walk,
 				 walk.src_strides, walk.dst_strides);
 	if (!status)
-		status = begin_write(mem, is_whole(mem, slices));
+		status = qbrt_pinned_memory_begin_write(mem,
+							is_whole(mem, slices));
 	if (status)
 		return status;
-	copy(&walk, qbrt_pinned_memory_get_bytes(mem) + walk.offset, src->data);
-	end_write(mem, is_whole(mem, slices));
+	copy(&walk, mem->data + walk.offset, src->data);
+	qbrt_pinned_memory_end_write(mem, is_whole(mem, slices));
 	return QBRT_OK;
 }
 
@@ -445,17 +384,18 @@ QBRT_API enum qbrt_status
 qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 			const void *value)
 {
-	enum qbrt_status status = check_null(mem, NULL, 0, "", value, "value");
+	enum qbrt_status status =
+		qbrt_pinned_memory_check_null(mem, NULL, 0, "", value, "value");
 	size_t filled, chunk;
 	char *bytes;
 
 	if (!status)
-		status = check_access(mem, mem->ndim, dtype);
+		status = qbrt_pinned_memory_check_access(mem, mem->ndim, dtype);
 	if (!status)
-		status = begin_write(mem, true);
+		status = qbrt_pinned_memory_begin_write(mem, true);
 	if (status)
 		return status;
-	bytes = qbrt_pinned_memory_get_bytes(mem);
+	bytes = mem->data;
 	filled = qbrt_dtype_itemsize(dtype);
 	/* value may lie in the buffer itself */
 	memmove(bytes, value, filled);
@@ -465,6 +405,6 @@ qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 						      : filled;
 		memcpy(bytes + filled, bytes, chunk);
 	}
-	end_write(mem, true);
+	qbrt_pinned_memory_end_write(mem, true);
 	return QBRT_OK;
 }

@@ -103,6 +103,7 @@ enum qbrt_status qbrt_pinned_memory_set_shape(struct qbrt_pinned_memory *mem,
 			qbrt_dtype_name(dtype), device->id,
 			(unsigned long long)device->facts.max_bo_size);
 	mem->dtype = dtype;
+	mem->itemsize = qbrt_dtype_itemsize(dtype);
 	mem->ndim = ndim;
 	stride = (int64_t)qbrt_dtype_itemsize(dtype);
 	for (i = ndim; i--;) {
@@ -146,6 +147,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 			"no memory for a pinned memory's handle");
 		goto err_give_buffer;
 	}
+	handle->data = buffer.data;
 	qbrt_count(live_buffers);
 	*mem = handle;
 	return QBRT_OK;
@@ -203,7 +205,7 @@ QBRT_API void qbrt_pinned_memory_free(struct qbrt_pinned_memory *mem)
 
 QBRT_API void *qbrt_pinned_memory_get_data(const struct qbrt_pinned_memory *mem)
 {
-	return mem ? qbrt_pinned_memory_get_bytes(mem) : NULL;
+	return mem ? mem->data : NULL;
 }
 
 QBRT_API size_t

@@ -16,19 +16,15 @@
 struct qbrt_pinned_memory {
 	struct qbrt_storage *storage; /* a reference */
 	size_t offset;                /* of the first byte in the storage */
+	char *data;                   /* that byte */
 	enum qbrt_dtype dtype;
 	size_t ndim;
 	int64_t shape[QBRT_PINNED_MAX_NDIM];
 	int64_t strides[QBRT_PINNED_MAX_NDIM]; /* bytes */
+	size_t itemsize; /* bytes of an element: 1, 2, 4 or 8 */
 	size_t num_elements;
 	size_t nbytes;
 };
-
-static inline char *
-qbrt_pinned_memory_get_bytes(const struct qbrt_pinned_memory *mem)
-{
-	return (char *)mem->storage->buffer.data + mem->offset;
-}
 
 /* Checks and sets all that dtype and shape say. */
 enum qbrt_status qbrt_pinned_memory_set_shape(struct qbrt_pinned_memory *mem,
@@ -50,5 +46,25 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
  */
 enum qbrt_status
 qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem);
+
+/* ---- pinned-index.c: what accesses of the host have in common ---- */
+
+enum qbrt_status qbrt_pinned_memory_check_null(const void *mem,
+					       const void *axes, size_t ndim,
+					       const char *axes_name,
+					       const void *data,
+					       const char *data_name);
+enum qbrt_status
+qbrt_pinned_memory_check_access(const struct qbrt_pinned_memory *mem,
+				size_t ndim, enum qbrt_dtype dtype);
+
+/* With the use of the storage; without it when it fails. */
+enum qbrt_status
+qbrt_pinned_memory_begin_read(const struct qbrt_pinned_memory *mem);
+/* is_whole: what is there does not matter, it is valid afterwards. */
+enum qbrt_status qbrt_pinned_memory_begin_write(struct qbrt_pinned_memory *mem,
+						bool is_whole);
+void qbrt_pinned_memory_end_write(struct qbrt_pinned_memory *mem,
+				  bool is_whole);
 
 #endif

@@ -74,10 +74,16 @@ static inline bool qbrt_storage_begin_read(struct qbrt_storage *storage)
 	return true;
 }
 
-/* Only a writer waits for readers. */
+/* true: somebody is to be told; only a writer waits for readers. */
+static inline bool qbrt_storage_end_read_quietly(struct qbrt_storage *storage)
+{
+	return atomic_fetch_sub(&storage->uses, 1) &
+	       QBRT_STORAGE_WAITING_WRITER;
+}
+
 static inline void qbrt_storage_end_read(struct qbrt_storage *storage)
 {
-	if (atomic_fetch_sub(&storage->uses, 1) & QBRT_STORAGE_WAITING_WRITER)
+	if (qbrt_storage_end_read_quietly(storage))
 		qbrt_storage_tell_waiters(storage);
 }
 
@@ -99,12 +105,17 @@ static inline bool qbrt_storage_begin_write(struct qbrt_storage *storage)
 
 /*
  * Readers that come after the write have begun before its end. Sequentially
- * consistent, so that who is to wait is seen.
+ * consistent, so that who is to wait is seen. true: somebody is to be told.
  */
-static inline void qbrt_storage_end_write(struct qbrt_storage *storage)
+static inline bool qbrt_storage_end_write_quietly(struct qbrt_storage *storage)
 {
 	atomic_fetch_and(&storage->uses, ~QBRT_STORAGE_WRITER);
-	if (atomic_load(&storage->waiters))
+	return atomic_load(&storage->waiters);
+}
+
+static inline void qbrt_storage_end_write(struct qbrt_storage *storage)
+{
+	if (qbrt_storage_end_write_quietly(storage))
 		qbrt_storage_tell_waiters(storage);
 }
 
@@ -149,6 +160,13 @@ enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage);
  */
 void qbrt_storage_invalidate(struct qbrt_storage *storage,
 			     enum qbrt_status status, const char *detail);
+/* In a use. */
+static inline bool qbrt_storage_is_valid(const struct qbrt_storage *storage)
+{
+	return atomic_load_explicit(&storage->invalid_status,
+				    memory_order_acquire) == QBRT_OK;
+}
+
 static inline void qbrt_storage_validate(struct qbrt_storage *storage)
 {
 	atomic_store_explicit(&storage->invalid_status, QBRT_OK,
