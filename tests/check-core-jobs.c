@@ -392,6 +392,7 @@ START_TEST(counters_follow_jobs)
 	device_fixture_job(&job, &f, 1);
 	ck_assert_int_eq(qbnpu_npu_run(f.npu, &job.job), 0);
 	device_job_end(&job);
+	counters = qbnpu_npu_get_counters(f.npu);
 	ck_assert_uint_eq(counters->submitted, 1);
 	ck_assert_uint_eq(counters->completed, 1);
 	ck_assert_uint_eq(counters->bytes_read, 64);
@@ -402,6 +403,7 @@ START_TEST(counters_follow_jobs)
 	job.job.deadline_ns = 1;
 	ck_assert_int_eq(qbnpu_npu_run(f.npu, &job.job), 0);
 	device_job_end(&job);
+	counters = qbnpu_npu_get_counters(f.npu);
 	ck_assert_uint_eq(counters->submitted, 3);
 	ck_assert_uint_eq(counters->completed, 1);
 	ck_assert_uint_eq(counters->cancelled, 1);

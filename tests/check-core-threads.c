@@ -183,6 +183,42 @@ START_TEST(inline_runs_wait_for_one_another_without_threads)
 }
 END_TEST
 
+/* DV02 DV11: what waits while a run is inline gets its core, on a thread */
+START_TEST(a_job_that_waits_gets_the_core_of_an_inline_run)
+{
+	struct device_job blocking, job;
+	struct device_memory memory;
+	pthread_barrier_t start;
+	struct runner blocker;
+	struct device_fixture f;
+
+	device_fixture_begin(&f, "regulus-ra");
+	device_memory_alloc(&memory, &f.long_program, 1);
+	device_job_begin(&blocking, &f.long_program, &memory);
+	device_fixture_job(&job, &f, 1);
+	start_runner(&blocker, &start, &f, &blocking);
+	let_go(&blocker);
+	device_wait_busy(f.npu, 0);
+	ck_assert_uint_eq(atomic_load(&f.npu->idle_mask), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_uint_eq(atomic_load(&f.npu->idle_mask), QBNPU_WATCHED);
+	ck_assert_uint_eq(device_core_state(f.npu, 0).queued, 1);
+	qbnpu_npu_cancel(f.npu, &blocking.job, QBNPU_CAUSE_CANCELLED);
+	join_runner(&blocker);
+	ck_assert_int_eq(blocker.err, 0);
+	ck_assert_int_eq(blocking.job.result.status, -ECANCELED);
+	ck_assert_int_eq(device_job_wait(&job), 0);
+	ck_assert(!pthread_equal(job.done_on, blocker.thread));
+	device_fixture_check(&f);
+	/* nobody waits any more, so the next run needs no lock again */
+	ck_assert_uint_eq(atomic_load(&f.npu->idle_mask), 1);
+	device_job_end(&job);
+	device_job_end(&blocking);
+	device_memory_free(&memory);
+	device_fixture_end(&f);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -190,6 +226,7 @@ int main(void)
 		QBRT_TEST(without_any_thread_jobs_are_refused_and_run_inline),
 		QBRT_LOOP_TEST(inline_runs_wait_for_one_another_without_threads,
 			       NUM_ENDINGS),
+		QBRT_TEST(a_job_that_waits_gets_the_core_of_an_inline_run),
 	};
 
 	return qbrt_test_run("core-threads", tests, qbrt_array_size(tests));

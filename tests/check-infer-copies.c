@@ -29,7 +29,7 @@ static void note(const void *address, size_t size)
 	const char *at = address;
 
 	for (size_t i = 0; i < qbrt_array_size(watched); i++)
-		if (at < watched[i] + watched_nbytes[i] &&
+		if (watched[i] && at < watched[i] + watched_nbytes[i] &&
 		    at + size > watched[i])
 			atomic_fetch_add(&num_moves[i], 1);
 }

@@ -188,11 +188,11 @@ START_TEST(deadlines_end_jobs_wherever_they_are)
 		ck_assert_int_eq(wait.start_ns, 0);
 		ck_assert_uint_eq(wait.item, DRM_QBNPU_NONE);
 	}
-	/* runs */
+	/* runs: late enough to begin on a busy machine */
 	open_gate(&gate);
 	gate.slow = kmd_load_slow(60);
 	kmd_prepare(&job, set.queue, gate.slow, &set.input, &set.output);
-	job.submit.deadline_ns = qbrt_now_ns() + 5000000;
+	job.submit.deadline_ns = qbrt_now_ns() + 200000000;
 	wait = kmd_wait(set.queue, kmd_submit(&job));
 	ck_assert_int_eq(wait.status, -ETIMEDOUT);
 	ck_assert_uint_eq(wait.cause, DRM_QBNPU_CAUSE_TIME);
@@ -200,7 +200,7 @@ START_TEST(deadlines_end_jobs_wherever_they_are)
 	ck_assert_uint_eq(wait.item, 0);
 	/* the same when the caller waits in the request */
 	kmd_set_wait(&job);
-	job.submit.deadline_ns = qbrt_now_ns() + 5000000;
+	job.submit.deadline_ns = qbrt_now_ns() + 200000000;
 	kmd_submit(&job);
 	ck_assert_uint_eq(job.wait.state, DRM_QBNPU_JOB_COMPLETE);
 	ck_assert_int_eq(job.wait.status, -ETIMEDOUT);

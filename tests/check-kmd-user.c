@@ -116,6 +116,41 @@ START_TEST(sync_and_wait_sizes_are_checked)
 }
 END_TEST
 
+/* K007 K094 K313: inline too, the result is where the caller asked for it */
+START_TEST(wait_may_lie_at_any_address)
+{
+	uint8_t bytes[sizeof(struct drm_qbnpu_wait) + 8];
+	struct drm_qbnpu_wait wait;
+	struct kmd_set set;
+	struct kmd_job job;
+
+	kmd_begin_set(_i, &set);
+	for (size_t shift = 0; shift < 8; shift++) {
+		kmd_prepare(&job, set.queue, set.copy64, &set.input,
+			    &set.output);
+		kmd_set_wait(&job);
+		wait = job.wait;
+		memset(bytes, 0xa5, sizeof(bytes));
+		memcpy(bytes + shift, &wait, sizeof(wait));
+		job.submit.wait = (uintptr_t)bytes + shift;
+		job.submit.user_data = shift;
+		kmd_submit(&job);
+		memcpy(&wait, bytes + shift, sizeof(wait));
+		ck_assert_uint_eq(wait.state, DRM_QBNPU_JOB_COMPLETE);
+		ck_assert_int_eq(wait.status, 0);
+		ck_assert_uint_eq(wait.user_data, shift);
+		ck_assert_uint_eq(wait.queue, 0);
+		ck_assert_uint_eq(wait.job, 0);
+		ck_assert_int_le(wait.start_ns, wait.end_ns);
+		for (size_t i = 0; i < sizeof(bytes); i++) {
+			if (i < shift || i >= shift + sizeof(wait))
+				ck_assert_uint_eq(bytes[i], 0xa5);
+		}
+	}
+	kmd_end_set(&set);
+}
+END_TEST
+
 /* K005 K141 */
 START_TEST(counts_are_checked_before_arrays_are_read)
 {
@@ -196,6 +231,7 @@ void kmd_user_tests(struct kmd_tests *all)
 		QBRT_TEST(array_elements_of_a_job_are_checked),
 		QBRT_TEST(element_sizes_are_checked_and_tails_must_be_zero),
 		QBRT_TEST(sync_and_wait_sizes_are_checked),
+		QBRT_TEST(wait_may_lie_at_any_address),
 		QBRT_TEST(counts_are_checked_before_arrays_are_read),
 		QBRT_TEST(bad_pointers_are_refused_and_leave_nothing),
 	};

@@ -110,11 +110,11 @@ int64_t qbnpu_job_get_stop_ns(const struct qbnpu_job *job, int64_t begin_ns)
 	return end;
 }
 
-int qbnpu_item_run(struct qbnpu_core *core, int64_t stop_ns,
+int qbnpu_item_run(struct qbnpu_core *core, struct qbnpu_job *job,
+		   uint32_t number, int64_t stop_ns,
 		   void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		   uint32_t *command)
 {
-	struct qbnpu_job *job = core->job;
 	struct item_pace item = {
 		.pace = { .left = QBNPU_PACE_UNITS, .look = look },
 		.npu = core->npu,
@@ -136,7 +136,7 @@ int qbnpu_item_run(struct qbnpu_core *core, int64_t stop_ns,
 	}
 	if (atomic_load_explicit(&core->npu->faults.num_plans,
 				 memory_order_relaxed))
-		return qbnpu_fault_run(core, stop_ns, expire, &item.pace,
-				       command);
-	return qbnpu_item_work(core, &item.pace, command);
+		return qbnpu_fault_run(core, job, number, stop_ns, expire,
+				       &item.pace, command);
+	return qbnpu_item_work(core, job, number, &item.pace, command);
 }

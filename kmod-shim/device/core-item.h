@@ -26,24 +26,24 @@ void qbnpu_float_leave(struct qbnpu_float_modes modes);
 int64_t qbnpu_job_get_stop_ns(const struct qbnpu_job *job, int64_t begin_ns);
 
 /*
- * Runs the item on the core. expire() is called with the time when the
+ * Runs an item of job on the core. expire() is called with the time when the
  * deadline of a waiting job has passed. 0, or -ECANCELED: stopped, stop_cause
  * is set; *command is then the command that did not end.
  */
-int qbnpu_item_run(struct qbnpu_core *core, int64_t stop_ns,
+int qbnpu_item_run(struct qbnpu_core *core, struct qbnpu_job *job,
+		   uint32_t number, int64_t stop_ns,
 		   void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		   uint32_t *command);
 
 /* What is left of it when no fault strikes the job; inline: for each job. */
 static inline int qbnpu_item_work(struct qbnpu_core *core,
+				  struct qbnpu_job *job, uint32_t number,
 				  struct qbnpu_pace *pace, uint32_t *command)
 {
-	struct qbnpu_job *job = core->job;
-
 	if (job->type == QBNPU_JOB_COPY)
 		return qbnpu_copy_run(job->copy, job->copy_src, job->copy_dst,
 				      pace);
-	return qbnpu_executable_run(job->executable, core->bit, job, core->item,
+	return qbnpu_executable_run(job->executable, core->bit, job, number,
 				    pace, command);
 }
 

@@ -2,7 +2,7 @@
 /*
  * Which core has which item, and the account of it: waiting jobs, items given
  * to cores, begun and ended, results. Every function is called with the
- * device's lock held and calls nobody.
+ * device's lock held, but those for inline runs, and calls nobody.
  */
 #include "core-jobs.h"
 
@@ -14,7 +14,7 @@
 #include "program.h"
 #include "util.h"
 
-/* Counters change under the lock and are read without it. */
+/* A counter has one writer at a time, and is read at any time. */
 static void count(atomic_uint_fast64_t *counter, uint64_t value)
 {
 	atomic_store_explicit(
@@ -31,6 +31,16 @@ static uint32_t get(const atomic_uint *field)
 static void set(atomic_uint *field, uint32_t value)
 {
 	atomic_store_explicit(field, value, memory_order_relaxed);
+}
+
+/* Who runs an item on the core is the one writer. */
+static inline void add_account(struct qbnpu_core *core, int64_t time_ns)
+{
+	atomic_store_explicit(
+		&core->account,
+		atomic_load_explicit(&core->account, memory_order_relaxed) +
+			time_ns,
+		memory_order_relaxed);
 }
 
 static struct qbnpu_job_list *find_list(struct qbnpu_npu *npu,
@@ -117,21 +127,32 @@ void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job)
 	core->job = job;
 	core->item = item;
 	core->is_running = false;
-	core->npu->idle_mask &= ~(UINT64_C(1) << core->bit);
+}
+
+static bool has_watchers(const struct qbnpu_npu *npu)
+{
+	uint32_t i;
+
+	for (i = 0; i < QBNPU_NUM_PRIORITIES; i++) {
+		if (npu->waiting[i].first)
+			return true;
+	}
+	return npu->num_waiting_runs || npu->is_closing;
 }
 
 /*
- * Gives a core that has ended its item the next one, or makes it idle. A core
- * without a thread ran its item inline, and nobody would run another one.
+ * A core without a thread ran its item inline, and nobody would run another
+ * one.
  */
-static void give_next(struct qbnpu_core *core)
+void qbnpu_jobs_give_next(struct qbnpu_core *core)
 {
 	struct qbnpu_npu *npu = core->npu;
+	const bool has_thread = qbnpu_cores_get_threads(npu) >> core->bit & 1;
 	struct qbnpu_job *job;
 	uint32_t i;
 
 	core->is_running = false;
-	for (i = 0; core->has_thread && i < QBNPU_NUM_PRIORITIES; i++) {
+	for (i = 0; has_thread && i < QBNPU_NUM_PRIORITIES; i++) {
 		for (job = npu->waiting[i].first; job; job = job->next) {
 			if (!(qbnpu_job_get_mask(npu, job) >> core->bit & 1))
 				continue;
@@ -142,7 +163,9 @@ static void give_next(struct qbnpu_core *core)
 		}
 	}
 	core->job = NULL;
-	npu->idle_mask |= UINT64_C(1) << core->bit;
+	(void)atomic_fetch_or(&npu->idle_mask, UINT64_C(1) << core->bit);
+	if (!has_watchers(npu))
+		(void)atomic_fetch_and(&npu->idle_mask, ~QBNPU_WATCHED);
 	if (npu->num_waiting_runs)
 		(void)pthread_cond_broadcast(&npu->has_idle);
 	if (npu->is_closing)
@@ -165,19 +188,17 @@ static int status_of_cause(uint32_t cause)
 }
 
 /* The result, when no item of the job runs or will run. */
-static void complete_job(struct qbnpu_npu *npu, struct qbnpu_job *job,
-			 int64_t now)
+static void complete_job(struct qbnpu_tally *tally, struct qbnpu_job *job,
+			 bool is_whole, int64_t now)
 {
 	struct qbnpu_result *result = &job->result;
 
 	result->end_ns = now;
 	result->busy_ns =
 		atomic_load_explicit(&job->busy_ns, memory_order_relaxed);
-	job->is_complete = 1;
-	if (!get(&job->items_left)) {
-		result->status = 0;
-		result->cause = QBNPU_CAUSE_NONE;
-		count(&npu->counters.completed, 1);
+	set(&job->is_complete, 1);
+	if (is_whole) {
+		count(&tally->completed, 1);
 		return;
 	}
 	result->cause = get(&job->stop_cause);
@@ -185,11 +206,11 @@ static void complete_job(struct qbnpu_npu *npu, struct qbnpu_job *job,
 	if (result->item == QBNPU_NONE32)
 		result->item = get(&job->next_item);
 	if (result->status == -ECANCELED)
-		count(&npu->counters.cancelled, 1);
+		count(&tally->cancelled, 1);
 	else if (result->status == -ETIMEDOUT)
-		count(&npu->counters.timeouts, 1);
+		count(&tally->timeouts, 1);
 	else
-		count(&npu->counters.failed, 1);
+		count(&tally->failed, 1);
 }
 
 static void note_failure(struct qbnpu_job *job, uint32_t item, uint32_t command)
@@ -203,43 +224,64 @@ static void note_failure(struct qbnpu_job *job, uint32_t item, uint32_t command)
 	result->list = command == QBNPU_NONE32 ? QBNPU_NONE32 : 0;
 }
 
-int64_t qbnpu_jobs_begin_item(struct qbnpu_core *core)
+/* Item number of job begins on a core; returns the time when it has to stop. */
+static inline int64_t begin_item(struct qbnpu_core *core, struct qbnpu_job *job,
+				 uint32_t number)
 {
-	struct qbnpu_job *job = core->job;
 	const int64_t now = qbrt_now_ns();
 
-	core->is_running = true;
 	core->begin_ns = now;
+	add_account(core, -now);
 	if (!job->is_started && now < job->deadline_ns &&
 	    !get(&job->stop_cause)) {
 		job->is_started = 1;
 		job->result.start_ns = now;
 		if (now > job->submit_ns)
-			count(&core->npu->counters.wait_ns,
+			count(&core->tally.wait_ns,
 			      (uint64_t)(now - job->submit_ns));
 	}
-	if (core->item == 0)
+	if (number == 0)
 		job->result.core = core->bit;
 	return qbnpu_job_get_stop_ns(job, job->is_started ? job->result.start_ns
 							  : now);
 }
 
-static void count_item(struct qbnpu_npu *npu, const struct qbnpu_job *job)
+int64_t qbnpu_jobs_begin_item(struct qbnpu_core *core)
 {
-	struct qbnpu_counters *counters = &npu->counters;
+	core->is_running = true;
+	return begin_item(core, core->job, core->item);
+}
+
+static void count_item(struct qbnpu_tally *tally, const struct qbnpu_job *job)
+{
 	uint64_t size;
 	uint32_t axis;
 
 	if (job->type == QBNPU_JOB_RUN) {
-		count(&counters->bytes_read, job->executable->read_size);
-		count(&counters->bytes_written, job->executable->write_size);
-		count(&counters->macs, job->executable->facts->mac_count);
+		count(&tally->bytes_read, job->executable->read_size);
+		count(&tally->bytes_written, job->executable->write_size);
+		count(&tally->macs, job->executable->facts->mac_count);
 		return;
 	}
 	size = job->copy->element_size;
 	for (axis = 0; axis < job->copy->rank; axis++)
 		size *= job->copy->dims[axis];
-	count(&counters->copy_bytes, size);
+	count(&tally->copy_bytes, size);
+}
+
+/* Accounts for item number of job, which ended on a core at this time. */
+static inline void end_item(struct qbnpu_core *core, struct qbnpu_job *job,
+			    uint32_t number, int err, uint32_t command,
+			    int64_t now)
+{
+	add_account(core, now);
+	count(&job->busy_ns, (uint64_t)(now - core->begin_ns));
+	if (err) {
+		note_failure(job, number, command);
+	} else {
+		count(&core->jobs, 1);
+		count_item(&core->tally, job);
+	}
 }
 
 struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
@@ -248,30 +290,19 @@ struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
 	struct qbnpu_npu *npu = core->npu;
 	struct qbnpu_job *job = core->job;
 	const int64_t now = qbrt_now_ns();
-	const uint64_t busy_ns = (uint64_t)(now - core->begin_ns);
 
-	core->busy_ns += busy_ns;
-	atomic_store_explicit(
-		&job->busy_ns,
-		atomic_load_explicit(&job->busy_ns, memory_order_relaxed) +
-			busy_ns,
-		memory_order_relaxed);
+	end_item(core, job, core->item, err, command, now);
 	set(&job->runners, get(&job->runners) - 1);
-	if (err) {
-		note_failure(job, core->item, command);
-	} else {
-		core->jobs++;
+	if (!err)
 		set(&job->items_left, get(&job->items_left) - 1);
-		count_item(npu, job);
-	}
 	/* no item is given out after a job was told to stop */
 	if (get(&job->stop_cause) && get(&job->next_item) < job->item_count)
 		remove_job(npu, job);
-	give_next(core);
+	qbnpu_jobs_give_next(core);
 	if (get(&job->runners) ||
 	    (!get(&job->stop_cause) && get(&job->items_left)))
 		return NULL;
-	complete_job(npu, job, now);
+	complete_job(&npu->tally, job, !get(&job->items_left), now);
 	return job;
 }
 
@@ -292,22 +323,43 @@ bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
 			continue;
 		note_failure(job, core->item, QBNPU_NONE32);
 		set(&job->runners, get(&job->runners) - 1);
-		give_next(core);
+		qbnpu_jobs_give_next(core);
 	}
 	if (get(&job->runners))
 		return false;
-	complete_job(npu, job, qbrt_now_ns());
+	complete_job(&npu->tally, job, !get(&job->items_left), qbrt_now_ns());
 	return true;
 }
 
-void qbnpu_jobs_begin_job(struct qbnpu_npu *npu, struct qbnpu_job *job)
+static void begin_job(struct qbnpu_tally *tally, struct qbnpu_job *job)
 {
-	set(&job->items_left, job->item_count);
 	job->result = (struct qbnpu_result){
 		.list = QBNPU_NONE32,
 		.command = QBNPU_NONE32,
 		.item = QBNPU_NONE32,
 		.core = QBNPU_NONE32,
 	};
-	count(&npu->counters.submitted, 1);
+	count(&tally->submitted, 1);
+}
+
+void qbnpu_jobs_begin_job(struct qbnpu_npu *npu, struct qbnpu_job *job)
+{
+	set(&job->items_left, job->item_count);
+	begin_job(&npu->tally, job);
+}
+
+/* items_left stays 0: whoever cancels the job just leaves it the cause. */
+int64_t qbnpu_jobs_begin_inline(struct qbnpu_core *core, struct qbnpu_job *job)
+{
+	begin_job(&core->tally, job);
+	return begin_item(core, job, 0);
+}
+
+void qbnpu_jobs_end_inline(struct qbnpu_core *core, struct qbnpu_job *job,
+			   int err, uint32_t command)
+{
+	const int64_t now = qbrt_now_ns();
+
+	end_item(core, job, 0, err, command, now);
+	complete_job(&core->tally, job, !err, now);
 }

@@ -10,6 +10,10 @@
  * items needs no memory of its own, and an item never waits behind a core that
  * is slower than another of its mask (DV02).
  *
+ * A core is taken by taking its bit out of idle_mask. An inline run does that,
+ * and gives it back, without the lock, unless somebody waits for a core: that
+ * is noted in the same word before anything is queued.
+ *
  * Where the system gives no more threads, waiting items are for the cores that
  * have one; where no core of a mask has, a run on the caller's own thread waits
  * for an idle core (Q337), and nothing is queued.
@@ -91,14 +95,14 @@ static void *run_core(void *arg)
 		npu->kernels->thread_enter();
 	lock_npu(npu);
 	for (;;) {
-		/* what is_running here is a run on another thread */
-		while ((!core->job || core->is_running) && !npu->is_closing)
+		while (!core->job && !npu->is_closing)
 			(void)pthread_cond_wait(&core->wake, &npu->lock);
-		if (!core->job || core->is_running)
+		if (!core->job)
 			break;
 		stop_ns = qbnpu_jobs_begin_item(core);
 		unlock_npu(npu);
-		err = qbnpu_item_run(core, stop_ns, expire_waiting, &command);
+		err = qbnpu_item_run(core, core->job, core->item, stop_ns,
+				     expire_waiting, &command);
 		lock_npu(npu);
 		complete = qbnpu_jobs_end_item(core, err, command);
 		unlock_npu(npu);
@@ -130,13 +134,15 @@ static int start_thread(struct qbnpu_core *core)
 	(void)pthread_attr_destroy(&attr);
 	if (err)
 		return -ENOMEM;
-	core->has_thread = true;
+	(void)atomic_fetch_or(&core->npu->thread_mask, UINT64_C(1)
+							       << core->bit);
 	return 0;
 }
 
 static bool has_thread(struct qbnpu_core *core)
 {
-	return core->has_thread || !start_thread(core);
+	return qbnpu_cores_get_threads(core->npu) >> core->bit & 1 ||
+	       !start_thread(core);
 }
 
 /* Threads for cores of mask, the lowest first: those that have one then. */
@@ -151,18 +157,25 @@ static uint64_t start_threads(struct qbnpu_npu *npu, uint64_t mask)
 	return ready;
 }
 
-/* The idle cores of mask that get an item: the num lowest with a thread. */
-static uint64_t choose_idle(struct qbnpu_npu *npu, uint64_t mask, uint32_t num)
+static uint64_t get_idle(struct qbnpu_npu *npu)
 {
-	uint64_t rest, chosen = 0;
+	return atomic_load_explicit(&npu->idle_mask, memory_order_relaxed);
+}
 
-	for (rest = mask & npu->idle_mask; rest && num; rest &= rest - 1) {
-		if (!has_thread(find_lowest(npu, rest)))
+/* Takes idle cores of mask that have a thread, the *num lowest; counts down. */
+static uint64_t take_idle(struct qbnpu_npu *npu, uint64_t mask, uint32_t *num)
+{
+	uint64_t rest, bit, taken = 0;
+
+	for (rest = mask & get_idle(npu); rest && *num; rest &= rest - 1) {
+		bit = rest & -rest;
+		if (!has_thread(find_lowest(npu, bit)) ||
+		    !(atomic_fetch_and(&npu->idle_mask, ~bit) & bit))
 			continue;
-		chosen |= rest & -rest;
-		num--;
+		taken |= bit;
+		--*num;
 	}
-	return chosen;
+	return taken;
 }
 
 int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
@@ -171,12 +184,13 @@ int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 	uint64_t rest;
 	int err = 0;
 
+	if (mask & qbnpu_cores_get_threads(npu))
+		return 0;
 	lock_npu(npu);
-	for (rest = mask; rest; rest &= rest - 1) {
-		if (find_lowest(npu, rest)->has_thread)
-			break;
-	}
-	if (!rest && !choose_idle(npu, mask, 1) && !start_threads(npu, mask))
+	rest = mask & get_idle(npu);
+	while (rest && !has_thread(find_lowest(npu, rest)))
+		rest &= rest - 1;
+	if (!rest && !start_threads(npu, mask))
 		err = -ENOMEM;
 	unlock_npu(npu);
 	return err;
@@ -185,25 +199,29 @@ int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 {
 	const uint64_t mask = qbnpu_job_get_mask(npu, job);
-	uint64_t chosen, rest;
-	bool has_to_wait;
+	uint32_t num_left = job->item_count;
+	uint64_t taken, rest;
 
-	if (!mask || !job->item_count)
+	if (!mask || !num_left)
 		return -EINVAL;
 	lock_npu(npu);
-	chosen = choose_idle(npu, mask, job->item_count);
-	has_to_wait = (uint32_t)__builtin_popcountll(chosen) < job->item_count;
+	taken = take_idle(npu, mask, &num_left);
+	if (num_left) {
+		/* from here on none becomes idle unseen */
+		qbnpu_cores_watch(npu);
+		taken |= take_idle(npu, mask, &num_left);
+	}
 	/* whichever core becomes free for what waits needs a thread to do so */
-	if (has_to_wait && !start_threads(npu, mask)) {
+	if (num_left && !start_threads(npu, mask)) {
 		unlock_npu(npu);
 		return -ENOMEM;
 	}
 	qbnpu_jobs_begin_job(npu, job);
-	for (rest = chosen; rest; rest &= rest - 1)
+	for (rest = taken; rest; rest &= rest - 1)
 		qbnpu_jobs_give(find_lowest(npu, rest), job);
-	if (has_to_wait)
+	if (num_left)
 		qbnpu_jobs_append(npu, job);
-	for (rest = chosen; rest; rest &= rest - 1)
+	for (rest = taken; rest; rest &= rest - 1)
 		(void)pthread_cond_signal(&find_lowest(npu, rest)->wake);
 	unlock_npu(npu);
 	return 0;
@@ -217,37 +235,84 @@ static void wait_idle(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 		.tv_nsec = job->deadline_ns % QBRT_NS_PER_SEC,
 	};
 
-	npu->num_waiting_runs++;
 	if (job->deadline_ns == INT64_MAX)
 		(void)pthread_cond_wait(&npu->has_idle, &npu->lock);
 	else
 		(void)pthread_cond_timedwait(&npu->has_idle, &npu->lock,
 					     &limit);
-	npu->num_waiting_runs--;
+}
+
+/* The lowest idle core of mask, for an inline run; NULL: none is idle. */
+static struct qbnpu_core *take_lowest(struct qbnpu_npu *npu, uint64_t mask)
+{
+	uint64_t idle = get_idle(npu);
+
+	while (mask & idle) {
+		const uint64_t bit = (mask & idle) & -(mask & idle);
+
+		if (atomic_compare_exchange_weak_explicit(
+			    &npu->idle_mask, &idle, idle & ~bit,
+			    memory_order_acquire, memory_order_relaxed))
+			return find_lowest(npu, bit);
+	}
+	return NULL;
+}
+
+/* After an inline run; whoever waits for a core is told under the lock. */
+static void give_back(struct qbnpu_core *core)
+{
+	struct qbnpu_npu *npu = core->npu;
+	uint64_t idle = get_idle(npu);
+
+	while (!(idle & QBNPU_WATCHED)) {
+		if (atomic_compare_exchange_weak_explicit(
+			    &npu->idle_mask, &idle,
+			    idle | UINT64_C(1) << core->bit,
+			    memory_order_release, memory_order_relaxed))
+			return;
+	}
+	lock_npu(npu);
+	qbnpu_jobs_give_next(core);
+	if (core->job)
+		(void)pthread_cond_signal(&core->wake);
+	unlock_npu(npu);
 }
 
 /*
- * For an inline run; lock held. 0 with the idle core; -EBUSY: a thread will
- * come by; -ECANCELED: the job has to end before one became idle.
+ * For an inline run that found no idle core. 0 with a core; -EBUSY: a thread
+ * will come by; -ECANCELED: the job ended before one became idle.
  */
-static int take_core(struct qbnpu_npu *npu, struct qbnpu_job *job,
-		     struct qbnpu_core **core)
+static int wait_core(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     uint64_t mask, struct qbnpu_core **core)
 {
-	const uint64_t mask = qbnpu_job_get_mask(npu, job);
+	int err = 0;
 
-	while (!(mask & npu->idle_mask)) {
+	lock_npu(npu);
+	npu->num_waiting_runs++;
+	while (!err) {
+		qbnpu_cores_watch(npu);
+		*core = take_lowest(npu, mask);
+		if (*core)
+			break;
 		if (start_threads(npu, mask))
-			return -EBUSY;
-		if (atomic_load(&job->stop_cause) ||
-		    qbrt_now_ns() >= job->deadline_ns)
-			return -ECANCELED;
-		wait_idle(npu, job);
+			err = -EBUSY;
+		else if (atomic_load(&job->stop_cause) ||
+			 qbrt_now_ns() >= job->deadline_ns)
+			err = -ECANCELED;
+		else
+			wait_idle(npu, job);
 	}
-	*core = find_lowest(npu, mask & npu->idle_mask);
-	return 0;
+	npu->num_waiting_runs--;
+	if (err == -ECANCELED) {
+		qbnpu_jobs_begin_job(npu, job);
+		(void)qbnpu_jobs_stop(npu, job, QBNPU_CAUSE_TIME);
+	}
+	unlock_npu(npu);
+	return err;
 }
 
-static int run_item(struct qbnpu_core *core, int64_t stop_ns, uint32_t *command)
+static int run_item(struct qbnpu_core *core, struct qbnpu_job *job,
+		    int64_t stop_ns, uint32_t *command)
 {
 	const struct qbnpu_kernels *kernels = core->npu->kernels;
 	const struct qbnpu_float_modes modes = qbnpu_float_enter();
@@ -255,7 +320,7 @@ static int run_item(struct qbnpu_core *core, int64_t stop_ns, uint32_t *command)
 
 	if (kernels)
 		kernels->thread_enter();
-	err = qbnpu_item_run(core, stop_ns, expire_waiting, command);
+	err = qbnpu_item_run(core, job, 0, stop_ns, expire_waiting, command);
 	if (kernels)
 		kernels->thread_leave();
 	qbnpu_float_leave(modes);
@@ -264,36 +329,26 @@ static int run_item(struct qbnpu_core *core, int64_t stop_ns, uint32_t *command)
 
 int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
 {
-	struct qbnpu_job *complete = job;
+	const uint64_t mask = qbnpu_job_get_mask(npu, job);
 	struct qbnpu_core *core;
 	uint32_t command;
 	int64_t stop_ns;
-	int err;
+	int err = 0;
 
-	if (!qbnpu_job_get_mask(npu, job) || job->item_count != 1)
+	if (!mask || job->item_count != 1)
 		return -EINVAL;
-	lock_npu(npu);
-	err = take_core(npu, job, &core);
-	if (err == -EBUSY) {
-		unlock_npu(npu);
+	core = take_lowest(npu, mask);
+	if (!core)
+		err = wait_core(npu, job, mask, &core);
+	if (err == -EBUSY)
 		return err;
+	if (!err) {
+		stop_ns = qbnpu_jobs_begin_inline(core, job);
+		err = run_item(core, job, stop_ns, &command);
+		qbnpu_jobs_end_inline(core, job, err, command);
+		give_back(core);
 	}
-	qbnpu_jobs_begin_job(npu, job);
-	if (err) {
-		(void)qbnpu_jobs_stop(npu, job, QBNPU_CAUSE_TIME);
-	} else {
-		qbnpu_jobs_give(core, job);
-		stop_ns = qbnpu_jobs_begin_item(core);
-		unlock_npu(npu);
-		err = run_item(core, stop_ns, &command);
-		lock_npu(npu);
-		complete = qbnpu_jobs_end_item(core, err, command);
-		if (core->job)
-			(void)pthread_cond_signal(&core->wake);
-	}
-	unlock_npu(npu);
-	assert(complete == job);
-	complete->done(complete);
+	job->done(job);
 	return 0;
 }
 
@@ -301,12 +356,14 @@ void qbnpu_cores_cancel(struct qbnpu_npu *npu, struct qbnpu_job *job,
 			uint32_t cause)
 {
 	bool is_complete = false;
+	unsigned int none = 0;
 
 	assert(cause != QBNPU_CAUSE_NONE);
 	lock_npu(npu);
-	/* on its way into qbnpu_npu_run: it ends there before its first item */
+	/* in qbnpu_npu_run, or on its way there: that is where it ends */
 	if (!job->is_complete && !atomic_load(&job->items_left)) {
-		atomic_store(&job->stop_cause, cause);
+		atomic_compare_exchange_strong(&job->stop_cause, &none, cause);
+		qbnpu_faults_wake(&npu->faults);
 		(void)pthread_cond_broadcast(&npu->has_idle);
 	} else if (!job->is_complete) {
 		is_complete = qbnpu_jobs_stop(npu, job, cause);
@@ -330,7 +387,8 @@ int qbnpu_cores_start(struct qbnpu_npu *npu)
 	(void)pthread_cond_init(&npu->has_idle, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	npu->num_cores = facts->clusters * facts->local_cores;
-	npu->idle_mask = facts->core_mask;
+	assert(!(facts->core_mask & QBNPU_WATCHED));
+	atomic_init(&npu->idle_mask, facts->core_mask);
 	atomic_init(&npu->next_deadline, INT64_MAX);
 	for (i = 0; i < npu->num_cores; i++) {
 		npu->cores[i].npu = npu;
@@ -347,13 +405,14 @@ void qbnpu_cores_stop(struct qbnpu_npu *npu)
 
 	lock_npu(npu);
 	npu->is_closing = true;
-	while (npu->idle_mask != npu->facts.core_mask)
+	qbnpu_cores_watch(npu);
+	while ((get_idle(npu) & npu->facts.core_mask) != npu->facts.core_mask)
 		(void)pthread_cond_wait(&npu->quiet, &npu->lock);
 	for (i = 0; i < npu->num_cores; i++)
 		(void)pthread_cond_signal(&npu->cores[i].wake);
 	unlock_npu(npu);
 	for (i = 0; i < npu->num_cores; i++) {
-		if (npu->cores[i].has_thread)
+		if (qbnpu_cores_get_threads(npu) >> npu->cores[i].bit & 1)
 			(void)pthread_join(npu->cores[i].thread, NULL);
 		(void)pthread_cond_destroy(&npu->cores[i].wake);
 	}

@@ -2,7 +2,8 @@
 /*
  * The device's state, shared by npu.c (what it is) and core.c (what its cores
  * do). One lock guards everything that changes but the atomics; jobs are
- * linked into the lists and their private fields change under it too.
+ * linked into the lists and their private fields change under it too. Who took
+ * a core out of idle_mask has it to itself, with or without the lock.
  */
 #ifndef QBNPU_CORE_H
 #define QBNPU_CORE_H
@@ -15,20 +16,31 @@
 
 #define QBNPU_NUM_PRIORITIES 3u /* -2, -1, 0 */
 
-/* A local core. Everything is guarded by the device's lock. */
+/* What jobs did: each has one writer at a time, and is summed up to be told. */
+struct qbnpu_tally {
+	atomic_uint_fast64_t submitted, completed, failed, cancelled, timeouts;
+	atomic_uint_fast64_t bytes_read, bytes_written, copy_bytes, macs;
+	atomic_uint_fast64_t wait_ns;
+};
+
+/* A local core. job, item and is_running: the device's lock. */
 struct qbnpu_core {
 	struct qbnpu_npu *npu;
-	uint32_t bit; /* cluster * 8 + core */
-	bool has_thread;
-	bool is_running;       /* its item has begun */
-	struct qbnpu_job *job; /* the item it has; NULL: idle */
+	uint32_t bit;          /* cluster * 8 + core */
+	bool is_running;       /* the item of job has begun */
+	struct qbnpu_job *job; /* for its thread; NULL: idle, or inline */
 	uint32_t item;
-	int64_t begin_ns; /* of the running item */
-	uint64_t busy_ns;
-	uint64_t jobs;
+	int64_t begin_ns; /* of the running item; who runs it */
+	/* time busy; while it runs an item less that item's begin_ns */
+	atomic_int_fast64_t account;
+	atomic_uint_fast64_t jobs;
+	struct qbnpu_tally tally; /* of items that ran here, jobs that ended */
 	pthread_t thread;
 	pthread_cond_t wake; /* job was set, or the device closes */
 };
+
+/* In idle_mask beside the cores: only under the lock may one become idle. */
+#define QBNPU_WATCHED (UINT64_C(1) << 63)
 
 struct qbnpu_job_list {
 	struct qbnpu_job *first, *last;
@@ -43,6 +55,8 @@ struct qbnpu_npu {
 	void *engine_arg;
 
 	struct qbnpu_faults faults;
+
+	/* of programs; get_counters sums the tallies up into the rest */
 	struct qbnpu_counters counters;
 	atomic_uint_fast64_t memory_free;
 	/* earliest deadline of a waiting job; written under the lock */
@@ -54,7 +68,11 @@ struct qbnpu_npu {
 	pthread_cond_t has_idle;
 	uint32_t num_waiting_runs; /* inline ones, without any thread */
 	bool is_closing;
-	uint64_t idle_mask;
+	struct qbnpu_tally tally; /* of jobs that no core ended; lock */
+	/* idle cores, and QBNPU_WATCHED when somebody waits for one */
+	atomic_uint_fast64_t idle_mask;
+	/* cores with a thread, which stays; written under the lock */
+	atomic_uint_fast64_t thread_mask;
 	/* jobs with items that no core has, most urgent first */
 	struct qbnpu_job_list waiting[QBNPU_NUM_PRIORITIES];
 	uint32_t num_cores;
@@ -66,6 +84,17 @@ int qbnpu_cores_start(struct qbnpu_npu *npu);
 
 /* Waits until all are idle and ends their threads. */
 void qbnpu_cores_stop(struct qbnpu_npu *npu);
+
+/* Has nobody but the lock's holder make a core idle; lock held. */
+static inline void qbnpu_cores_watch(struct qbnpu_npu *npu)
+{
+	(void)atomic_fetch_or(&npu->idle_mask, QBNPU_WATCHED);
+}
+
+static inline uint64_t qbnpu_cores_get_threads(const struct qbnpu_npu *npu)
+{
+	return atomic_load_explicit(&npu->thread_mask, memory_order_relaxed);
+}
 
 int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job);
 int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job);

@@ -24,6 +24,8 @@ struct qbnpu_fault_plan {
 /* The item, as qbnpu_fault_run was given it. */
 struct item {
 	struct qbnpu_core *core;
+	struct qbnpu_job *job;
+	uint32_t number; /* of the item in its job */
 	int64_t stop_ns;
 	void (*expire)(struct qbnpu_npu *npu, int64_t now);
 	struct qbnpu_pace *pace;
@@ -171,7 +173,7 @@ static uint64_t draw(uint64_t *state)
 }
 
 static bool is_for(const struct qbnpu_fault *fault,
-		   const struct qbnpu_core *core)
+		   const struct qbnpu_core *core, const struct qbnpu_job *job)
 {
 	const uint64_t *values = fault->values;
 
@@ -179,7 +181,7 @@ static bool is_for(const struct qbnpu_fault *fault,
 	    values[QBNPU_FAULT_DEV] != core->npu->faults.device)
 		return false;
 	if (qbnpu_fault_has(fault, QBNPU_FAULT_QUEUE) &&
-	    values[QBNPU_FAULT_QUEUE] != core->job->queue)
+	    values[QBNPU_FAULT_QUEUE] != job->queue)
 		return false;
 	return !qbnpu_fault_has(fault, QBNPU_FAULT_CORE) ||
 	       values[QBNPU_FAULT_CORE] == core->bit;
@@ -203,8 +205,9 @@ static bool is_turn(struct qbnpu_fault *fault)
 }
 
 /* Lock held. Every fault sees the job; the first whose turn it is gets it. */
-static void decide(const struct qbnpu_core *core, struct qbnpu_fault_hit *hit)
+static void decide(const struct qbnpu_core *core, struct qbnpu_job *job)
 {
+	struct qbnpu_fault_hit *hit = &job->fault;
 	struct qbnpu_fault_plan *plan;
 	size_t i;
 
@@ -213,7 +216,7 @@ static void decide(const struct qbnpu_core *core, struct qbnpu_fault_hit *hit)
 		for (i = 0; i < plan->num_faults; i++) {
 			struct qbnpu_fault *fault = &plan->faults[i];
 
-			if (!is_for(fault, core) || !is_turn(fault) ||
+			if (!is_for(fault, core, job) || !is_turn(fault) ||
 			    hit->word != QBNPU_FAULT_NONE)
 				continue;
 			fault->num_struck++;
@@ -232,15 +235,15 @@ static void decide(const struct qbnpu_core *core, struct qbnpu_fault_hit *hit)
 	}
 }
 
-static struct qbnpu_fault_hit get_hit(struct qbnpu_core *core)
+static struct qbnpu_fault_hit get_hit(struct qbnpu_core *core,
+				      struct qbnpu_job *job)
 {
-	struct qbnpu_fault_hit *hit = &core->job->fault;
 	struct qbnpu_fault_hit copy;
 
 	lock_npu(core->npu);
-	if (hit->word == QBNPU_FAULT_UNDECIDED)
-		decide(core, hit);
-	copy = *hit;
+	if (job->fault.word == QBNPU_FAULT_UNDECIDED)
+		decide(core, job);
+	copy = job->fault;
 	unlock_npu(core->npu);
 	return copy;
 }
@@ -272,7 +275,7 @@ static void wait_until(struct qbnpu_npu *npu, int64_t time_ns)
 static int sleep_until(const struct item *item, int64_t end_ns)
 {
 	struct qbnpu_npu *npu = item->core->npu;
-	struct qbnpu_job *job = item->core->job;
+	struct qbnpu_job *job = item->job;
 	unsigned int none = 0;
 	int64_t now, deadline;
 
@@ -316,21 +319,21 @@ static uint32_t name_command(const struct qbnpu_job *job, uint32_t command)
 /* The commands before `end`. */
 static int work_until(const struct item *item, uint32_t end, uint32_t *command)
 {
-	const struct qbnpu_job *job = item->core->job;
+	const struct qbnpu_job *job = item->job;
 	struct qbnpu_executable part;
 
 	if (job->type == QBNPU_JOB_COPY)
 		return 0;
 	part = *job->executable;
 	part.num_steps = end;
-	return qbnpu_executable_run(&part, item->core->bit, job,
-				    item->core->item, item->pace, command);
+	return qbnpu_executable_run(&part, item->core->bit, job, item->number,
+				    item->pace, command);
 }
 
 static int stop_before(const struct item *item,
 		       const struct qbnpu_fault_hit *hit, uint32_t *command)
 {
-	struct qbnpu_job *job = item->core->job;
+	struct qbnpu_job *job = item->job;
 	unsigned int none = 0;
 	int err = work_until(item, hit->command, command);
 
@@ -350,18 +353,19 @@ static int run_slowly(const struct item *item,
 		      const struct qbnpu_fault_hit *hit, uint32_t *command)
 {
 	struct qbnpu_core *core = item->core;
-	int64_t more_ns = core->item ? 0 : hit->ns;
-	int err = qbnpu_item_work(core, item->pace, command);
+	int64_t more_ns = item->number ? 0 : hit->ns;
+	int err = qbnpu_item_work(core, item->job, item->number, item->pace,
+				  command);
 
 	if (err)
 		return err;
-	if (!core->item)
+	if (!item->number)
 		note_fired(core->npu, hit->plan);
 	if (hit->factor > 1 &&
 	    __builtin_mul_overflow(qbrt_now_ns() - core->begin_ns,
 				   hit->factor - 1, &more_ns))
 		more_ns = INT64_MAX;
-	*command = name_command(core->job, count_commands(core->job) - 1);
+	*command = name_command(item->job, count_commands(item->job) - 1);
 	return sleep_until(item, qbrt_deadline_ns(more_ns));
 }
 
@@ -372,10 +376,11 @@ static int run_slowly(const struct item *item,
 static int complete_late(const struct item *item,
 			 const struct qbnpu_fault_hit *hit, uint32_t *command)
 {
-	const struct qbnpu_job *job = item->core->job;
-	int err = qbnpu_item_work(item->core, item->pace, command);
+	const struct qbnpu_job *job = item->job;
+	int err = qbnpu_item_work(item->core, item->job, item->number,
+				  item->pace, command);
 
-	if (err || item->core->item != job->item_count - 1)
+	if (err || item->number != job->item_count - 1)
 		return err;
 	note_fired(item->core->npu, hit->plan);
 	*command = QBNPU_NONE32;
@@ -383,13 +388,16 @@ static int complete_late(const struct item *item,
 	return atomic_load(&job->stop_cause) == QBNPU_CAUSE_TIME ? err : 0;
 }
 
-int qbnpu_fault_run(struct qbnpu_core *core, int64_t stop_ns,
+int qbnpu_fault_run(struct qbnpu_core *core, struct qbnpu_job *job,
+		    uint32_t number, int64_t stop_ns,
 		    void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		    struct qbnpu_pace *pace, uint32_t *command)
 {
-	const struct qbnpu_fault_hit hit = get_hit(core);
+	const struct qbnpu_fault_hit hit = get_hit(core, job);
 	const struct item item = {
 		.core = core,
+		.job = job,
+		.number = number,
 		.stop_ns = stop_ns,
 		.expire = expire,
 		.pace = pace,
@@ -398,8 +406,7 @@ int qbnpu_fault_run(struct qbnpu_core *core, int64_t stop_ns,
 	switch (hit.word) {
 	case QBNPU_FAULT_HANG:
 	case QBNPU_FAULT_ERROR:
-		if (hit.item == core->item &&
-		    hit.command < count_commands(core->job))
+		if (hit.item == number && hit.command < count_commands(job))
 			return stop_before(&item, &hit, command);
 		break;
 	case QBNPU_FAULT_SLOW:
@@ -409,5 +416,5 @@ int qbnpu_fault_run(struct qbnpu_core *core, int64_t stop_ns,
 	default:
 		break;
 	}
-	return qbnpu_item_work(core, pace, command);
+	return qbnpu_item_work(core, job, number, pace, command);
 }

@@ -100,7 +100,8 @@ static inline void qbnpu_faults_wake(struct qbnpu_faults *faults)
 }
 
 /* As qbnpu_item_work, while there are plans. */
-int qbnpu_fault_run(struct qbnpu_core *core, int64_t stop_ns,
+int qbnpu_fault_run(struct qbnpu_core *core, struct qbnpu_job *job,
+		    uint32_t number, int64_t stop_ns,
 		    void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		    struct qbnpu_pace *pace, uint32_t *command);
 

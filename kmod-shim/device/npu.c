@@ -138,9 +138,50 @@ const struct qbnpu_npu_facts *qbnpu_npu_get_facts(const struct qbnpu_npu *npu)
 	return &npu->facts;
 }
 
+/* The sum of one count of all cores' work; called with the lock held. */
+static void sum_tallies(const struct qbnpu_npu *npu,
+			atomic_uint_fast64_t *total, size_t offset)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i <= npu->num_cores; i++) {
+		const struct qbnpu_tally *tally =
+			i < npu->num_cores ? &npu->cores[i].tally : &npu->tally;
+		const atomic_uint_fast64_t *count =
+			(const void *)((const char *)tally + offset);
+
+		sum += atomic_load_explicit(count, memory_order_relaxed);
+	}
+	atomic_store_explicit(total, sum, memory_order_relaxed);
+}
+
 struct qbnpu_counters *qbnpu_npu_get_counters(struct qbnpu_npu *npu)
 {
-	return &npu->counters;
+	struct qbnpu_counters *all = &npu->counters;
+	const struct {
+		atomic_uint_fast64_t *total;
+		size_t offset;
+	} sums[] = {
+		{ &all->submitted, offsetof(struct qbnpu_tally, submitted) },
+		{ &all->completed, offsetof(struct qbnpu_tally, completed) },
+		{ &all->failed, offsetof(struct qbnpu_tally, failed) },
+		{ &all->cancelled, offsetof(struct qbnpu_tally, cancelled) },
+		{ &all->timeouts, offsetof(struct qbnpu_tally, timeouts) },
+		{ &all->bytes_read, offsetof(struct qbnpu_tally, bytes_read) },
+		{ &all->bytes_written,
+		  offsetof(struct qbnpu_tally, bytes_written) },
+		{ &all->copy_bytes, offsetof(struct qbnpu_tally, copy_bytes) },
+		{ &all->macs, offsetof(struct qbnpu_tally, macs) },
+		{ &all->wait_ns, offsetof(struct qbnpu_tally, wait_ns) },
+	};
+	size_t i;
+
+	(void)pthread_mutex_lock(&npu->lock);
+	for (i = 0; i < qbrt_array_size(sums); i++)
+		sum_tallies(npu, sums[i].total, sums[i].offset);
+	(void)pthread_mutex_unlock(&npu->lock);
+	return all;
 }
 
 /* Adds num waiting items to the shortest queues of mask, as DV02 would. */
@@ -172,23 +213,23 @@ static void spread_items(struct qbnpu_core_state *states, size_t num_states,
 static void get_local_states(struct qbnpu_npu *npu,
 			     struct qbnpu_core_state *states)
 {
-	const int64_t now = qbrt_now_ns();
 	const struct qbnpu_job *job;
 	uint32_t i;
 
 	for (i = 0; i < npu->num_cores; i++) {
 		const struct qbnpu_core *core = &npu->cores[i];
+		const int64_t account = atomic_load(&core->account);
 
 		states[i] = (struct qbnpu_core_state){
 			.cluster = core->bit / 8,
 			.core = core->bit % 8,
-			.is_busy = core->is_running,
+			.is_busy = account < 0,
 			.queued = core->job && !core->is_running,
-			.busy_ns = core->busy_ns,
-			.jobs = core->jobs,
+			.busy_ns =
+				(uint64_t)(account < 0 ? account + qbrt_now_ns()
+						       : account),
+			.jobs = atomic_load(&core->jobs),
 		};
-		if (core->is_running)
-			states[i].busy_ns += (uint64_t)(now - core->begin_ns);
 	}
 	for (i = 0; i < QBNPU_NUM_PRIORITIES; i++) {
 		for (job = npu->waiting[i].first; job; job = job->next)

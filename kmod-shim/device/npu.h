@@ -64,7 +64,10 @@ struct qbnpu_core_state {
 	uint64_t jobs;    /* job items done */
 };
 
-/* Totals since open (DV24); read with relaxed loads. */
+/*
+ * Totals since open (DV24), of jobs as they were when get_counters was called
+ * last; read with relaxed loads.
+ */
 struct qbnpu_counters {
 	atomic_uint_fast64_t submitted, completed, failed, cancelled, timeouts;
 	atomic_uint_fast64_t programs_loaded, programs_rejected;
@@ -155,7 +158,7 @@ struct qbnpu_job {
 
 	struct qbnpu_result result; /* out */
 
-	/* the device's own, zero when submitted */
+	/* the device's own, all zero when submitted, up to the end */
 	struct qbnpu_job *next;
 	atomic_uint stop_cause; /* 0: go on; else enum qbnpu_cause */
 	atomic_uint next_item;
@@ -163,7 +166,7 @@ struct qbnpu_job {
 	atomic_uint runners;
 	atomic_uint_fast64_t busy_ns;
 	uint32_t is_started;
-	uint32_t is_complete;
+	atomic_uint is_complete;
 	struct qbnpu_fault_hit fault;
 };
 
@@ -183,8 +186,8 @@ struct qbnpu_engine {
 
 /*
  * Opens a device; starts no thread. -EINVAL: unknown name, or a fault plan that
- * does not parse; -ENOENT: the backend asked for has no plugin file; -ENOMEM. Never above half of the
- * machine's memory (Q121).
+ * does not parse; -ENOENT: the backend asked for has no plugin file; -ENOMEM.
+ * Never above half of the machine's memory (Q121).
  */
 int qbnpu_npu_open(const struct qbnpu_config *config, struct qbnpu_npu **npu);
 

@@ -3,7 +3,7 @@
  * What is checked at each submit (bind.h). Pure: everything comes in through
  * the arguments, the facts are those of a validated program, and nothing is
  * kept. Cost is O(bindings + pairs), but for step 9, which compares each
- * written binding with the others.
+ * binding with those before it.
  */
 #include "bind.h"
 
@@ -47,37 +47,43 @@ static void clear_report(struct qbnpu_report *report)
 	report->facts = NULL;
 }
 
-static const struct qbnpu_binding_facts *get_facts(const struct check *check,
-						   uint32_t i)
+static inline const struct qbnpu_binding_facts *
+get_facts(const struct check *check, uint32_t i)
 {
 	return &check->facts->bindings[check->bound[i].index];
 }
 
 /* The device supplies SCRATCH; WEIGHTS is bound at PROGRAM_CREATE (K064). */
-static _Bool is_given(const struct qbnpu_binding_facts *binding)
+static inline _Bool is_given(const struct qbnpu_binding_facts *binding)
 {
 	return binding->kind != QBNPU_BINDING_SCRATCH &&
 	       binding->kind != QBNPU_BINDING_WEIGHTS;
 }
 
-/* Step 4 */
-static int check_presence(const struct check *check)
+/* Step 4: it exists, is the caller's to give, and was not given before. */
+static inline int check_given(const struct check *check, uint32_t i,
+			      uint64_t *seen)
 {
 	const struct qbnpu_facts *facts = check->facts;
-	uint64_t seen = 0;
+	uint32_t index = check->bound[i].index;
+
+	if (index >= facts->binding_count)
+		return refuse(check->report, -EINVAL, FAIL_BINDING, i,
+			      facts->binding_count);
+	if (!is_given(&facts->bindings[index]) || *seen >> index & 1)
+		return refuse(check->report, -EINVAL, FAIL_BINDING, i, 0);
+	*seen |= 1ull << index;
+	return 0;
+}
+
+/* Step 4: none is missing; all that were given have passed check_given. */
+static inline int check_missing(const struct check *check, uint64_t seen)
+{
+	const struct qbnpu_facts *facts = check->facts;
 	uint32_t i;
 
-	for (i = 0; i < check->count; i++) {
-		uint32_t index = check->bound[i].index;
-
-		if (index >= facts->binding_count)
-			return refuse(check->report, -EINVAL, FAIL_BINDING, i,
-				      facts->binding_count);
-		if (!is_given(&facts->bindings[index]) || seen >> index & 1)
-			return refuse(check->report, -EINVAL, FAIL_BINDING, i,
-				      0);
-		seen |= 1ull << index;
-	}
+	if (check->count == facts->binding_count)
+		return 0;
 	for (i = 0; i < facts->binding_count; i++) {
 		if (is_given(&facts->bindings[i]) && !(seen >> i & 1))
 			return refuse(check->report, -EINVAL, FAIL_BINDING, i,
@@ -87,17 +93,12 @@ static int check_presence(const struct check *check)
 }
 
 /* Step 5 */
-static int check_access(const struct check *check, uint32_t i)
+static inline int check_access(const struct check *check, uint32_t i)
 {
 	const struct qbnpu_bound *bound = &check->bound[i];
 	uint32_t access = get_facts(check, i)->access;
-	uint32_t needed = 0;
 
-	if (access & QBNPU_ACCESS_READ)
-		needed |= QBNPU_RIGHT_READ;
-	if (access & QBNPU_ACCESS_WRITE)
-		needed |= QBNPU_RIGHT_WRITE;
-	if (bound->access != access || (bound->rights & needed) != needed)
+	if (bound->access != access || access & ~bound->rights)
 		return refuse(check->report, -EACCES, FAIL_BINDING, i, access);
 	if (access & QBNPU_ACCESS_WRITE && bound->rights & QBNPU_RIGHT_WEIGHTS)
 		return refuse(check->report, -EBUSY, FAIL_BINDING, i, access);
@@ -105,7 +106,7 @@ static int check_access(const struct check *check, uint32_t i)
 }
 
 /* Step 6 */
-static int check_alignment(const struct check *check, uint32_t i)
+static inline int check_alignment(const struct check *check, uint32_t i)
 {
 	const struct qbnpu_bound *bound = &check->bound[i];
 	const struct qbnpu_binding_facts *binding = get_facts(check, i);
@@ -129,14 +130,15 @@ static int check_alignment(const struct check *check, uint32_t i)
 }
 
 /* Step 7 */
-static int check_range(const struct check *check, uint32_t i)
+static inline int check_range(const struct check *check, uint32_t i)
 {
 	const struct qbnpu_bound *bound = &check->bound[i];
-	uint64_t needed =
-		add_sat(get_facts(check, i)->size,
-			mul_sat(check->items - 1ull, bound->item_stride));
+	uint64_t needed = get_facts(check, i)->size;
 	uint64_t end;
 
+	if (check->items > 1)
+		needed = add_sat(needed, mul_sat(check->items - 1ull,
+						 bound->item_stride));
 	if (__builtin_add_overflow(bound->offset, bound->length, &end) ||
 	    end > bound->buffer_size)
 		return refuse(check->report, -ERANGE, FAIL_BINDING, i,
@@ -164,6 +166,10 @@ static int check_params(const struct check *check, const uint32_t *params)
 	const struct qbnpu_facts *facts = check->facts;
 	uint32_t i;
 
+	/* the usual program has none, and no pairs of them */
+	if (!facts->param_count &&
+	    !(params[0] | params[1] | params[2] | params[3]))
+		return 0;
 	for (i = 0; i < QBNPU_MAX_PARAMS; i++) {
 		const struct qbnpu_param *param = &facts->params[i];
 		uint32_t value = params[i];
@@ -209,7 +215,7 @@ static _Bool is_alias(const struct check *check, const struct qbnpu_bound *a,
 }
 
 /* Step 9; of two bindings the higher one is told */
-static int check_overlap(const struct check *check, uint32_t i)
+static inline int check_overlap(const struct check *check, uint32_t i)
 {
 	const struct qbnpu_bound *a = &check->bound[i];
 	uint32_t j;
@@ -242,29 +248,57 @@ static int for_each_binding(const struct check *check,
 	return 0;
 }
 
+/* Step by step: the first failure decides. */
+__attribute__((noinline, cold)) static int
+find_failure(const struct check *check, const uint32_t *params)
+{
+	uint64_t seen = 0;
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < check->count; i++)
+		err = check_given(check, i, &seen);
+	if (!err)
+		err = check_missing(check, seen);
+	if (!err)
+		err = for_each_binding(check, check_access);
+	if (!err)
+		err = for_each_binding(check, check_alignment);
+	if (!err)
+		err = for_each_binding(check, check_range);
+	if (!err)
+		err = check_params(check, params);
+	if (!err)
+		err = for_each_binding(check, check_overlap);
+	return err;
+}
+
+/* The same checks on one walk, which tells no more than that all pass. */
+static _Bool is_all_good(const struct check *check, const uint32_t *params)
+{
+	uint64_t seen = 0;
+	uint32_t i;
+
+	for (i = 0; i < check->count; i++) {
+		if (check_given(check, i, &seen) || check_access(check, i) ||
+		    check_alignment(check, i) || check_range(check, i) ||
+		    check_overlap(check, i))
+			return 0;
+	}
+	return !check_missing(check, seen) && !check_params(check, params);
+}
+
 int qbnpu_check_bindings(const struct qbnpu_facts *facts,
 			 const struct qbnpu_bound *bound, uint32_t count,
 			 const uint32_t params[QBNPU_MAX_PARAMS],
 			 uint32_t items, struct qbnpu_report *report)
 {
 	const struct check check = { facts, bound, count, items, report };
-	int err;
 
 	clear_report(report);
 	if (!items || items > QBNPU_MAX_ITEMS)
 		return refuse(report, -EINVAL, FAIL_STRUCT, 0, QBNPU_MAX_ITEMS);
-	err = check_presence(&check);
-	if (!err)
-		err = for_each_binding(&check, check_access);
-	if (!err)
-		err = for_each_binding(&check, check_alignment);
-	if (!err)
-		err = for_each_binding(&check, check_range);
-	if (!err)
-		err = check_params(&check, params);
-	if (!err)
-		err = for_each_binding(&check, check_overlap);
-	return err;
+	return is_all_good(&check, params) ? 0 : find_failure(&check, params);
 }
 
 /* Rank, element size and extents; fail_what 0 */

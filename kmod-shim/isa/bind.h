@@ -12,10 +12,10 @@
 #include "isa.h"
 #include "validate.h"
 
-/* qbnpu_bound.rights: what the buffer allows */
-#define QBNPU_RIGHT_READ (1u << 0)
-#define QBNPU_RIGHT_WRITE (1u << 1)   /* absent: a read-only import */
-#define QBNPU_RIGHT_WEIGHTS (1u << 2) /* held as weights: no writes */
+/* qbnpu_bound.rights: what the buffer allows; an access needs its own bit */
+#define QBNPU_RIGHT_READ QBNPU_ACCESS_READ
+#define QBNPU_RIGHT_WRITE QBNPU_ACCESS_WRITE /* absent: a read-only import */
+#define QBNPU_RIGHT_WEIGHTS (1u << 2)        /* held as weights: no writes */
 
 /* One given binding: the caller's fields and what is known of the buffer. */
 struct qbnpu_bound {

@@ -69,7 +69,7 @@ static void list_buffer(struct qbnpu_soft_buffer *buffer)
 /* A reference, unless its last one is being dropped right now. */
 static bool try_ref(struct qbnpu_soft_buffer *buffer)
 {
-	unsigned int references = atomic_load(&buffer->references);
+	uint_fast64_t references = atomic_load(&buffer->references);
 
 	while (references) {
 		if (atomic_compare_exchange_weak(&buffer->references,

@@ -76,10 +76,8 @@ static void give_account(struct qbnpu_soft_device *device, uint32_t region,
 
 /* ---- buffers ---- */
 
-void qbnpu_soft_buffer_unref(struct qbnpu_soft_buffer *buffer)
+void qbnpu_soft_buffer_free(struct qbnpu_soft_buffer *buffer)
 {
-	if (atomic_fetch_sub(&buffer->references, 1) != 1)
-		return;
 	qbnpu_soft_buffer_unshare(buffer);
 	qbnpu_soft_memory_free(&buffer->memory);
 	/* what an import takes is its exporter's */
@@ -328,7 +326,7 @@ int qbnpu_soft_ioctl_bo_info(struct qbnpu_soft_file *file, void *arg)
 		info->segments = buffer->memory.segments == 1 ? 1 : 0;
 		info->align_log2 = buffer->align_log2;
 		info->id = buffer->id;
-		info->jobs = atomic_load(&buffer->num_jobs);
+		info->jobs = qbnpu_soft_buffer_get_jobs(buffer);
 	}
 	(void)pthread_mutex_unlock(&file->lock);
 	return bo ? 0 : -ENOENT;

@@ -9,7 +9,7 @@
  * else is under the file lock, which is also held while a job is handed over:
  * so CANCEL finds a job either here or on the device.
  */
-#include "soft/soft.h"
+#include "soft/soft-queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,6 +51,7 @@ struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
 					    uint32_t num_buffers,
 					    uint32_t num_waits)
 {
+	const size_t first = offsetof(struct qbnpu_soft_job, npu.next);
 	struct qbnpu_soft_job *job = queue->pool;
 
 	if (job)
@@ -62,18 +63,18 @@ struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
 		if (!job)
 			return NULL;
 	}
-	memset(job, 0, offsetof(struct qbnpu_soft_job, copy));
+	memset((char *)job + first, 0,
+	       offsetof(struct qbnpu_soft_job, type) - first);
 	job->references = 1;
 	return job;
 }
 
 /* Also without the file lock: nobody else has these pointers any more. */
-static void drop_memory(struct qbnpu_soft_job *job)
+static inline void drop_memory(struct qbnpu_soft_job *job)
 {
-	for (uint32_t i = 0; i < job->num_buffers; i++) {
-		atomic_fetch_sub(&job->buffers[i]->num_jobs, 1);
-		qbnpu_soft_buffer_unref(job->buffers[i]);
-	}
+	for (uint32_t i = 0; i < job->num_buffers; i++)
+		qbnpu_soft_buffer_drop(job->buffers[i],
+				       QBNPU_SOFT_JOB_REFERENCE);
 	job->num_buffers = 0;
 	if (job->program)
 		qbnpu_soft_program_unref(job->program);
@@ -86,7 +87,9 @@ void qbnpu_soft_job_unref(struct qbnpu_soft_job *job)
 
 	if (--job->references)
 		return;
-	drop_memory(job);
+	/* a job that was on the device has nothing left to drop */
+	if (job->num_buffers || job->program)
+		drop_memory(job);
 	job->next = queue->pool;
 	queue->pool = job;
 }
@@ -132,8 +135,9 @@ void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 	kept = qbnpu_soft_queue_get_result(queue, job->number);
 	kept->submit_ns = job->npu.submit_ns;
 	kept->user_data = user_data;
-	atomic_store(&kept->state, job->num_pending ? DRM_QBNPU_JOB_WAITS
-						    : DRM_QBNPU_JOB_QUEUED);
+	kept->state =
+		job->num_pending ? DRM_QBNPU_JOB_WAITS : DRM_QBNPU_JOB_QUEUED;
+	job->kept = kept;
 	/* not below a point that a request added (K078) */
 	if (queue->timeline->submitted < job->number)
 		queue->timeline->submitted = job->number;
@@ -150,11 +154,8 @@ void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 
 void qbnpu_soft_job_set_running(struct qbnpu_soft_job *job)
 {
-	struct qbnpu_soft_result *kept;
-
-	kept = qbnpu_soft_queue_get_result(job->queue, job->number);
 	job->is_on_device = true;
-	atomic_store(&kept->state, DRM_QBNPU_JOB_RUNNING);
+	job->kept->state = DRM_QBNPU_JOB_RUNNING;
 	store_progress(&get_progress(job->queue)->started, job->number);
 }
 
@@ -216,34 +217,28 @@ static void complete(struct qbnpu_soft_job *job,
 		     struct qbnpu_soft_wakes *wakes)
 {
 	struct qbnpu_soft_queue *queue = job->queue;
-	struct qbnpu_soft_result *kept;
+	struct qbnpu_soft_result *kept = job->kept;
 
-	kept = qbnpu_soft_queue_get_result(queue, job->number);
-	kept->status = result->status;
-	kept->cause = result->cause;
-	kept->list = result->status ? result->list : DRM_QBNPU_NONE;
-	kept->command = result->status ? result->command : DRM_QBNPU_NONE;
-	kept->item = result->status ? result->item : DRM_QBNPU_NONE;
-	kept->core = result->core;
+	kept->of_device = *result;
 	kept->time_source = DRM_QBNPU_TIME_DEVICE;
-	kept->start_ns = result->start_ns;
-	kept->end_ns = result->end_ns;
-	kept->busy_ns = result->busy_ns;
+	if (!result->status) {
+		kept->of_device.list = DRM_QBNPU_NONE;
+		kept->of_device.command = DRM_QBNPU_NONE;
+		kept->of_device.item = DRM_QBNPU_NONE;
+	}
 	if (!result->start_ns) {
 		/* it never ran, wherever the device had put it */
-		kept->item = DRM_QBNPU_NONE;
-		kept->core = DRM_QBNPU_NONE;
+		kept->of_device.item = DRM_QBNPU_NONE;
+		kept->of_device.core = DRM_QBNPU_NONE;
+		kept->of_device.busy_ns = 0;
 		kept->time_source = DRM_QBNPU_TIME_HOST;
-		kept->busy_ns = 0;
 	}
 	for (uint32_t i = 0; i < job->num_waits; i++)
 		qbnpu_soft_wait_stop(&job->waits[i]);
 	job->is_on_device = false;
 	job->is_complete = true;
-	atomic_store(&kept->state, DRM_QBNPU_JOB_COMPLETE);
-	atomic_fetch_add(&queue->wake, 1);
-	if (queue->num_sleepers)
-		qbnpu_soft_wakes_add(wakes, &queue->wake);
+	kept->state = DRM_QBNPU_JOB_COMPLETE;
+	qbnpu_soft_queue_wake(queue, wakes);
 	count_end(job, result);
 	if (result->status && result->status != -ECANCELED)
 		tell_event(job, result);
@@ -281,8 +276,7 @@ static void note_ready(struct qbnpu_soft_job *job,
 {
 	struct qbnpu_soft_queue *queue = job->queue;
 
-	atomic_store(&qbnpu_soft_queue_get_result(queue, job->number)->state,
-		     DRM_QBNPU_JOB_QUEUED);
+	job->kept->state = DRM_QBNPU_JOB_QUEUED;
 	if (queue->head == job)
 		list_queue(queue, todo);
 }
@@ -315,10 +309,9 @@ static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo,
 	struct drm_qbnpu_progress *progress = get_progress(queue);
 	struct qbnpu_soft_file *file = queue->file;
 	struct qbnpu_soft_job *job = queue->head;
-	const struct qbnpu_soft_result *kept;
+	const struct qbnpu_result *result = &job->kept->of_device;
 
-	kept = qbnpu_soft_queue_get_result(queue, job->number);
-	if (kept->status) {
+	if (result->status) {
 		store_progress(&progress->failed, progress->failed + 1);
 		store_progress(&progress->last_failed, job->number);
 		if (queue->is_sticky) {
@@ -328,15 +321,17 @@ static void pop(struct qbnpu_soft_queue *queue, struct qbnpu_soft_queue **todo,
 					 __ATOMIC_RELAXED);
 		}
 	}
-	if (kept->end_ns > progress->completed_ns)
-		__atomic_store_n(&progress->completed_ns, kept->end_ns,
+	if (result->end_ns > progress->completed_ns)
+		__atomic_store_n(&progress->completed_ns, result->end_ns,
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&progress->completed, job->number, __ATOMIC_RELEASE);
 	if (queue->timeline->completed < job->number)
 		queue->timeline->completed = job->number;
-	qbnpu_soft_queue_end_waits(queue->timeline, kept->status, todo);
+	if (queue->timeline->waits)
+		qbnpu_soft_queue_end_waits(queue->timeline, result->status,
+					   todo);
 	if (queue->timeline->watches)
-		qbnpu_soft_timeline_tell(queue->timeline, kept->status, todo,
+		qbnpu_soft_timeline_tell(queue->timeline, result->status, todo,
 					 wakes);
 
 	queue->head = job->next;
@@ -376,23 +371,12 @@ static void start(struct qbnpu_soft_job *job, struct qbnpu_soft_wakes *wakes)
 	}
 }
 
-void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
-			      struct qbnpu_soft_wakes *wakes)
+/* From this queue on, then from those in the list. */
+static void advance_from(struct qbnpu_soft_queue *queue,
+			 struct qbnpu_soft_queue *todo,
+			 struct qbnpu_soft_wakes *wakes)
 {
-	struct qbnpu_soft_queue *todo = NULL;
-
-	list_queue(queue, &todo);
-	qbnpu_soft_queue_advance_all(todo, wakes);
-}
-
-void qbnpu_soft_queue_advance_all(struct qbnpu_soft_queue *todo,
-				  struct qbnpu_soft_wakes *wakes)
-{
-	while (todo) {
-		struct qbnpu_soft_queue *queue = todo;
-
-		todo = queue->next_listed;
-		queue->is_listed = false;
+	for (;;) {
 		queue->references++;
 		while (queue->head) {
 			start(queue->head, wakes);
@@ -401,15 +385,36 @@ void qbnpu_soft_queue_advance_all(struct qbnpu_soft_queue *todo,
 			pop(queue, &todo, wakes);
 		}
 		qbnpu_soft_queue_unref(queue);
+		queue = todo;
+		if (!queue)
+			return;
+		todo = queue->next_listed;
+		queue->is_listed = false;
 	}
+}
+
+void qbnpu_soft_queue_advance(struct qbnpu_soft_queue *queue,
+			      struct qbnpu_soft_wakes *wakes)
+{
+	advance_from(queue, NULL, wakes);
+}
+
+void qbnpu_soft_queue_advance_all(struct qbnpu_soft_queue *todo,
+				  struct qbnpu_soft_wakes *wakes)
+{
+	if (!todo)
+		return;
+	todo->is_listed = false;
+	advance_from(todo, todo->next_listed, wakes);
 }
 
 void qbnpu_soft_job_done(struct qbnpu_job *npu)
 {
 	struct qbnpu_soft_job *job;
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes;
 	struct qbnpu_soft_file *file;
 
+	qbnpu_soft_wakes_begin(&wakes);
 	job = qbrt_container_of(npu, struct qbnpu_soft_job, npu);
 	file = job->queue->file;
 	/* what this frees is unmapped, which nobody has to wait for */
@@ -417,9 +422,7 @@ void qbnpu_soft_job_done(struct qbnpu_job *npu)
 	(void)pthread_mutex_lock(&file->lock);
 	complete(job, &npu->result, &wakes);
 	if (job->inline_wait)
-		qbnpu_soft_result_tell(
-			qbnpu_soft_queue_get_result(job->queue, job->number),
-			job->inline_wait);
+		qbnpu_soft_result_tell(job->kept, job->inline_wait);
 	qbnpu_soft_queue_advance(job->queue, &wakes);
 	(void)pthread_mutex_unlock(&file->lock);
 	qbnpu_soft_wakes_flush(&wakes);
@@ -431,10 +434,11 @@ void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause)
 {
 	struct qbnpu_soft_queue *queue = job->queue;
 	struct qbnpu_soft_file *file = queue->file;
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes;
 
 	if (job->is_complete || job->stop_cause)
 		return;
+	qbnpu_soft_wakes_begin(&wakes);
 	job->stop_cause = cause;
 	if (!job->is_on_device) {
 		qbnpu_soft_job_end(job, qbnpu_soft_get_stop_status(cause),
@@ -455,8 +459,9 @@ void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause)
 /* Only a queue's first job can be on the device: the others end first. */
 static void cancel_queue(struct qbnpu_soft_queue *queue)
 {
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes;
 
+	qbnpu_soft_wakes_begin(&wakes);
 	for (struct qbnpu_soft_job *job = queue->head; job; job = job->next) {
 		if (job->is_complete || job->is_on_device)
 			continue;

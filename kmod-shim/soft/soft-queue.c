@@ -4,7 +4,7 @@
  * timeline and the progress entry of each, the results of the last 1,024 jobs,
  * WAIT and CANCEL. What happens to jobs is in soft-queue-run.c.
  */
-#include "soft/soft.h"
+#include "soft/soft-queue.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ static struct qbnpu_soft_result *map_results(void)
 	return results == MAP_FAILED ? NULL : results;
 }
 
-static void free_queue(struct qbnpu_soft_queue *queue)
+static void free_memory(struct qbnpu_soft_queue *queue)
 {
 	while (queue->pool) {
 		struct qbnpu_soft_job *job = queue->pool;
@@ -49,12 +49,10 @@ static void free_queue(struct qbnpu_soft_queue *queue)
 	free(queue);
 }
 
-void qbnpu_soft_queue_unref(struct qbnpu_soft_queue *queue)
+void qbnpu_soft_queue_free(struct qbnpu_soft_queue *queue)
 {
-	if (--queue->references)
-		return;
 	queue->file->queues[queue->index] = NULL;
-	free_queue(queue);
+	free_memory(queue);
 }
 
 static struct qbnpu_soft_queue *alloc_queue(void)
@@ -68,7 +66,7 @@ static struct qbnpu_soft_queue *alloc_queue(void)
 	queue->results = map_results();
 	queue->timeline = qbnpu_soft_timeline_alloc();
 	if (!queue->results || !queue->timeline) {
-		free_queue(queue);
+		free_memory(queue);
 		return NULL;
 	}
 	return queue;
@@ -131,7 +129,7 @@ int qbnpu_soft_ioctl_queue_create(struct qbnpu_soft_file *file, void *arg)
 	(void)pthread_mutex_lock(&file->lock);
 	err = add_queue(file, queue, &syncobj);
 	if (err) {
-		free_queue(queue);
+		free_memory(queue);
 	} else {
 		create->queue = queue->number;
 		create->progress_index = queue->index;
@@ -145,18 +143,17 @@ int qbnpu_soft_ioctl_queue_create(struct qbnpu_soft_file *file, void *arg)
 int qbnpu_soft_ioctl_queue_destroy(struct qbnpu_soft_file *file, void *arg)
 {
 	const struct drm_qbnpu_queue_destroy *destroy = arg;
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes;
 	struct qbnpu_soft_queue *queue;
 
 	if (destroy->flags)
 		return -EINVAL;
+	qbnpu_soft_wakes_begin(&wakes);
 	(void)pthread_mutex_lock(&file->lock);
 	queue = qbnpu_soft_queue_get(file, destroy->queue);
 	if (queue) {
 		queue->is_gone = true;
-		atomic_fetch_add(&queue->wake, 1);
-		if (queue->num_sleepers)
-			qbnpu_soft_wakes_add(&wakes, &queue->wake);
+		qbnpu_soft_queue_wake(queue, &wakes);
 		qbnpu_soft_queue_unref(queue);
 	}
 	(void)pthread_mutex_unlock(&file->lock);
@@ -177,24 +174,26 @@ void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file)
 void qbnpu_soft_result_tell(const struct qbnpu_soft_result *kept,
 			    struct drm_qbnpu_wait *wait)
 {
+	const struct qbnpu_result *result = &kept->of_device;
+
 	wait->state = DRM_QBNPU_JOB_COMPLETE;
-	wait->status = kept->status;
-	wait->cause = kept->cause;
-	wait->list = kept->list;
-	wait->command = kept->command;
-	wait->item = kept->item;
-	wait->core = kept->core;
+	wait->status = result->status;
+	wait->cause = result->cause;
+	wait->list = result->list;
+	wait->command = result->command;
+	wait->item = result->item;
+	wait->core = result->core;
 	wait->time_source = kept->time_source;
 	wait->submit_ns = kept->submit_ns;
-	wait->start_ns = kept->start_ns;
-	wait->end_ns = kept->end_ns;
-	wait->busy_ns = kept->busy_ns;
+	wait->start_ns = result->start_ns;
+	wait->end_ns = result->end_ns;
+	wait->busy_ns = result->busy_ns;
 	wait->user_data = kept->user_data;
 }
 
 static uint32_t get_state(const struct qbnpu_soft_queue *queue, uint64_t number)
 {
-	return atomic_load(&qbnpu_soft_queue_get_result(queue, number)->state);
+	return qbnpu_soft_queue_get_result(queue, number)->state;
 }
 
 /* The wait is over, with *err; file lock. */

@@ -101,15 +101,20 @@ static void fill_job(struct qbnpu_soft_job *job,
 		     const struct qbnpu_soft_entry *entry)
 {
 	const struct copy *copy = entry->arg;
-	const uint8_t *src = entry->buffers[SOURCE]->buffer->memory.base;
-	uint8_t *dst = entry->buffers[DESTINATION]->buffer->memory.base;
+	struct qbnpu_soft_buffer *source = entry->buffers[SOURCE]->buffer;
+	struct qbnpu_soft_buffer *target = entry->buffers[DESTINATION]->buffer;
+	const uint8_t *src = source->memory.base;
+	uint8_t *dst = target->memory.base;
 
 	job->npu.type = QBNPU_JOB_COPY;
+	job->npu.core_mask = 0;
 	job->copy = copy->shape;
 	job->copy_size = copy->size;
 	job->npu.copy = &job->copy;
 	job->npu.copy_src = src + copy->shape.src.offset;
 	job->npu.copy_dst = dst + copy->shape.dst.offset;
+	qbnpu_soft_job_add_buffer(job, source);
+	qbnpu_soft_job_add_buffer(job, target);
 }
 
 /* Steps 3 to 10. */
@@ -140,10 +145,7 @@ int qbnpu_soft_ioctl_copy(struct qbnpu_soft_file *file, void *arg)
 	struct copy copy = { .given = given };
 	int err = -EINVAL;
 
-	memset(&entry, 0, offsetof(struct qbnpu_soft_entry, syncs));
-	entry.wait.state = 0;
-	entry.file = file;
-	entry.stack = qbnpu_soft_get_stack();
+	qbnpu_soft_entry_begin(&entry, file);
 	entry.type = QBNPU_SOFT_JOB_COPY;
 	entry.item_count = 1;
 	entry.room = 2;

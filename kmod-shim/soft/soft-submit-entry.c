@@ -95,17 +95,9 @@ int qbnpu_soft_entry_check_timelines(struct qbnpu_soft_entry *entry)
 
 /* ---- queue, buffers, deadline ---- */
 
-int qbnpu_soft_entry_find_queue(struct qbnpu_soft_entry *entry, uint32_t number)
-{
-	entry->queue = qbnpu_soft_queue_get(entry->file, number);
-	if (entry->queue)
-		return 0;
-	return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
-				     -ENOENT);
-}
-
 /* The buffer with this place among the entry's. */
-static int fail_buffer(struct qbnpu_soft_entry *entry, uint32_t place, int err)
+int qbnpu_soft_entry_fail_buffer(struct qbnpu_soft_entry *entry, uint32_t place,
+				 int err)
 {
 	if (entry->type == QBNPU_SOFT_JOB_COPY)
 		return qbnpu_soft_entry_fail(entry,
@@ -114,17 +106,6 @@ static int fail_buffer(struct qbnpu_soft_entry *entry, uint32_t place, int err)
 					     0, 0, err);
 	return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, place, 0,
 				     err);
-}
-
-int qbnpu_soft_entry_find_buffer(struct qbnpu_soft_entry *entry,
-				 uint32_t handle)
-{
-	struct qbnpu_soft_bo *bo = qbnpu_soft_bo_get(entry->file, handle);
-
-	if (!bo)
-		return fail_buffer(entry, entry->num_buffers, -ENOENT);
-	entry->buffers[entry->num_buffers++] = bo;
-	return 0;
 }
 
 int qbnpu_soft_entry_check_deadline(struct qbnpu_soft_entry *entry)
@@ -147,9 +128,10 @@ static int check_queueing(struct qbnpu_soft_entry *entry)
 {
 	const struct qbnpu_soft_queue *queue = entry->queue;
 
-	for (uint32_t i = 0; i < entry->num_buffers; i++) {
+	for (uint32_t i = 0; entry->is_any_open && i < entry->num_buffers;
+	     i++) {
 		if (entry->buffers[i]->num_writes)
-			return fail_buffer(entry, i, -EBUSY);
+			return qbnpu_soft_entry_fail_buffer(entry, i, -EBUSY);
 	}
 	if (queue->is_failed)
 		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
@@ -162,21 +144,15 @@ static int check_queueing(struct qbnpu_soft_entry *entry)
 
 /* ---- `wait` ---- */
 
-static int write_part(const struct qbnpu_soft_entry *entry, size_t offset,
-		      const void *part, size_t size)
-{
-	uint64_t address = entry->wait_address + offset;
-
-	if (!entry->is_wait_on_stack)
-		return qbnpu_soft_copy_to_user(address, part, size);
-	memcpy(qbnpu_soft_to_pointer(address), part, size);
-	return 0;
-}
-
 static int write_state(const struct qbnpu_soft_entry *entry, uint32_t state)
 {
-	return write_part(entry, offsetof(struct drm_qbnpu_wait, state), &state,
-			  sizeof(state));
+	const size_t offset = offsetof(struct drm_qbnpu_wait, state);
+
+	if (!entry->stack_wait)
+		return qbnpu_soft_copy_to_user(entry->wait_address + offset,
+					       &state, sizeof(state));
+	entry->stack_wait->state = state;
+	return 0;
 }
 
 /* K094: the job is queued, so what cannot be told here stays for WAIT. */
@@ -187,25 +163,14 @@ static void write_wait(const struct qbnpu_soft_entry *entry, int err)
 	if (err == -ENODATA)
 		return;
 	if (!err &&
-	    write_part(entry, start, (const uint8_t *)&entry->wait + start,
-		       sizeof(entry->wait) - start))
+	    qbnpu_soft_copy_to_user(entry->wait_address + start,
+				    (const uint8_t *)&entry->wait + start,
+				    sizeof(entry->wait) - start))
 		return;
 	(void)write_state(entry, entry->wait.state);
 }
 
 /* ---- queueing ---- */
-
-static void add_buffer(struct qbnpu_soft_job *job,
-		       struct qbnpu_soft_buffer *buffer)
-{
-	for (uint32_t i = 0; i < job->num_buffers; i++) {
-		if (job->buffers[i] == buffer)
-			return;
-	}
-	atomic_fetch_add(&buffer->references, 1);
-	atomic_fetch_add(&buffer->num_jobs, 1);
-	job->buffers[job->num_buffers++] = buffer;
-}
 
 /* The record, which waits for nothing yet; file lock. */
 static struct qbnpu_soft_job *make_job(const struct qbnpu_soft_entry *entry)
@@ -216,6 +181,8 @@ static struct qbnpu_soft_job *make_job(const struct qbnpu_soft_entry *entry)
 	if (!job)
 		return NULL;
 	job->type = entry->type;
+	job->copy_size = 0;
+	job->num_macs = 0;
 	job->program = entry->program;
 	if (job->program)
 		atomic_fetch_add(&job->program->references, 1);
@@ -229,10 +196,7 @@ static struct qbnpu_soft_job *make_job(const struct qbnpu_soft_entry *entry)
 					       : QBNPU_SOFT_DEFAULT_JOB_NS;
 	job->npu.ranges = job->ranges;
 	job->npu.done = qbnpu_soft_job_done;
-	if (entry->fill)
-		entry->fill(job, entry);
-	for (uint32_t i = 0; i < entry->num_buffers; i++)
-		add_buffer(job, entry->buffers[i]->buffer);
+	entry->fill(job, entry);
 	return job;
 }
 
@@ -295,19 +259,22 @@ static struct qbnpu_soft_job *queue_job(const struct qbnpu_soft_entry *entry,
 		return NULL;
 	}
 	start_waits(job, entry);
-	if (entry->is_wait_on_stack)
+	if (entry->stack_wait)
 		(void)write_state(entry, DRM_QBNPU_JOB_WAITS);
 	qbnpu_soft_job_queue(job, entry->user_data);
 	return job;
 }
 
-/* File lock, dropped while the job runs, and for good when that is true. */
+/*
+ * File lock, dropped while the job runs, and for good when that is true. Its
+ * end tells the result right where the caller has it.
+ */
 static bool run_inline(struct qbnpu_soft_entry *entry,
 		       struct qbnpu_soft_job *job)
 {
 	pthread_mutex_t *lock = &entry->file->lock;
 
-	job->inline_wait = &entry->wait;
+	job->inline_wait = entry->stack_wait ? entry->stack_wait : &entry->wait;
 	qbnpu_soft_job_set_running(job);
 	(void)pthread_mutex_unlock(lock);
 	if (!qbnpu_npu_run(entry->file->npu, &job->npu))
@@ -326,9 +293,10 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 		      struct qbnpu_soft_job *job)
 {
 	struct qbnpu_soft_queue *queue = entry->queue;
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes;
 	int err = 0;
 
+	qbnpu_soft_wakes_begin(&wakes);
 	queue->references++;
 	/* cancelled on the way to the device */
 	if (job->stop_cause)
@@ -347,42 +315,57 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 	return err;
 }
 
+/*
+ * Steps 3 to 14 and the queueing; file lock. can_tell: the caller's wait can be
+ * written.
+ */
+static int queue_entry(struct qbnpu_soft_entry *entry, bool can_tell,
+		       bool *is_inline, struct qbnpu_soft_job **job)
+{
+	int err = entry->check(entry);
+
+	if (!err)
+		err = check_queueing(entry);
+	if (err)
+		return err;
+	if (!can_tell)
+		return -EFAULT;
+	*is_inline = may_run_inline(entry);
+	*job = queue_job(entry, *is_inline);
+	if (!*job)
+		return -ENOMEM;
+	entry->number = (*job)->number;
+	return 0;
+}
+
 int qbnpu_soft_entry_submit(struct qbnpu_soft_entry *entry)
 {
+	const bool is_far = entry->wait_address && !entry->stack_wait;
 	pthread_mutex_t *lock = &entry->file->lock;
-	const uint32_t given_state = entry->wait.state;
-	struct qbnpu_soft_job *job = NULL;
-	bool is_written = false;
-	bool is_inline = false;
-	int err;
+	const uint32_t given_state = is_far ? entry->wait.state : 0;
+	struct qbnpu_soft_job *job;
+	bool is_inline;
+	int err, far_err = 0;
 
 	entry->now_ns = qbrt_now_ns();
 	/* what may fault is not touched under the lock, so before it */
-	if (entry->wait_address && !entry->is_wait_on_stack)
-		is_written = !write_state(entry, DRM_QBNPU_JOB_WAITS);
+	if (is_far)
+		far_err = write_state(entry, DRM_QBNPU_JOB_WAITS);
 	(void)pthread_mutex_lock(lock);
-	err = entry->check(entry);
-	if (!err)
-		err = check_queueing(entry);
-	if (!err && entry->wait_address && !entry->is_wait_on_stack &&
-	    !is_written)
-		err = -EFAULT;
-	if (!err) {
-		is_inline = may_run_inline(entry);
-		job = queue_job(entry, is_inline);
-		err = job ? 0 : -ENOMEM;
-	}
+	err = queue_entry(entry, !far_err, &is_inline, &job);
 	if (err) {
 		(void)pthread_mutex_unlock(lock);
-		if (is_written)
+		if (is_far && !far_err)
 			(void)write_state(entry, given_state);
 		return err;
 	}
-	entry->number = job->number;
-	if (!is_inline || !run_inline(entry, job)) {
-		err = run_queued(entry, job);
-		(void)pthread_mutex_unlock(lock);
+	if (is_inline && run_inline(entry, job)) {
+		if (is_far)
+			write_wait(entry, 0);
+		return 0;
 	}
+	err = run_queued(entry, job);
+	(void)pthread_mutex_unlock(lock);
 	if (entry->wait_address)
 		write_wait(entry, err);
 	return 0;

@@ -11,11 +11,11 @@
 
 #include "util.h"
 
-/* The bindings as given: between the caller's array and the job's ranges. */
-struct bindings {
-	const struct drm_qbnpu_submit *submit;
-	uint32_t first_bad; /* with a tail that is not zero */
-	struct drm_qbnpu_binding given[QBNPU_MAX_BINDINGS];
+/* What the caller gave: between its arrays and the job's ranges. */
+struct given {
+	struct drm_qbnpu_submit submit;
+	uint32_t first_bad; /* binding with a tail that is not zero */
+	struct drm_qbnpu_binding bindings[QBNPU_MAX_BINDINGS];
 };
 
 /* Step 1. */
@@ -51,8 +51,14 @@ static int copy_wait(struct qbnpu_soft_entry *entry,
 	entry->wait_address = submit->wait;
 	if (!submit->wait)
 		return 0;
-	entry->is_wait_on_stack = qbnpu_soft_is_on_stack(
-		entry->stack, submit->wait, submit->wait_size);
+	if (submit->wait_size == sizeof(entry->wait) &&
+	    submit->wait % _Alignof(struct drm_qbnpu_wait) == 0 &&
+	    qbnpu_soft_is_on_stack(entry->stack, submit->wait,
+				   sizeof(entry->wait))) {
+		entry->stack_wait = qbnpu_soft_to_pointer(submit->wait);
+		entry->wait = *entry->stack_wait;
+		return 0;
+	}
 	if (qbnpu_soft_copy_elements(entry->stack, &entry->wait,
 				     sizeof(entry->wait), submit->wait,
 				     submit->wait_size, 1, &first_bad))
@@ -62,31 +68,47 @@ static int copy_wait(struct qbnpu_soft_entry *entry,
 	return 0;
 }
 
-/* Step 2: all copies, then what they must hold. */
-static int copy_arrays(struct qbnpu_soft_entry *entry,
-		       const struct drm_qbnpu_submit *submit,
-		       struct bindings *bindings)
+static int check_reserved(struct qbnpu_soft_entry *entry,
+			  const struct given *given)
 {
-	int err = qbnpu_soft_copy_elements(
-		entry->stack, bindings->given, sizeof(bindings->given[0]),
+	const uint32_t count = given->submit.binding_count;
+	uint32_t flags = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		flags |= given->bindings[i].flags;
+	if (!flags && given->first_bad == count)
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (given->bindings[i].flags || i == given->first_bad)
+			return qbnpu_soft_entry_fail(
+				entry, DRM_QBNPU_FAIL_BINDING, i, 0, -EINVAL);
+	}
+	return 0;
+}
+
+/* Step 2: all copies, then what they must hold. */
+static int copy_arrays(struct qbnpu_soft_entry *entry, struct given *given)
+{
+	const struct drm_qbnpu_submit *submit = &given->submit;
+	int err = qbnpu_soft_copy_array(
+		entry->stack, given->bindings, sizeof(given->bindings[0]),
 		submit->bindings, submit->binding_size, submit->binding_count,
-		&bindings->first_bad);
+		&given->first_bad);
 
 	if (err)
 		return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_BINDING, 0,
 					     0, err);
-	err = qbnpu_soft_entry_copy_syncs(entry, submit->in_syncs,
-					  submit->in_count, submit->sync_size);
+	if (submit->in_count) {
+		err = qbnpu_soft_entry_copy_syncs(entry, submit->in_syncs,
+						  submit->in_count,
+						  submit->sync_size);
+	}
 	if (!err)
 		err = copy_wait(entry, submit);
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < submit->binding_count; i++) {
-		if (bindings->given[i].flags || i == bindings->first_bad)
-			return qbnpu_soft_entry_fail(
-				entry, DRM_QBNPU_FAIL_BINDING, i, 0, -EINVAL);
-	}
-	err = qbnpu_soft_entry_check_syncs(entry);
+	if (!err)
+		err = check_reserved(entry, given);
+	if (!err && submit->in_count)
+		err = qbnpu_soft_entry_check_syncs(entry);
 	if (err)
 		return err;
 	if (entry->wait_address &&
@@ -96,11 +118,32 @@ static int copy_arrays(struct qbnpu_soft_entry *entry,
 	return 0;
 }
 
-/* Step 3; file lock. */
-static int find_objects(struct qbnpu_soft_entry *entry,
-			const struct drm_qbnpu_submit *submit,
-			const struct bindings *bindings)
+static inline void fill_bound(struct qbnpu_bound *bound,
+			      const struct drm_qbnpu_binding *given,
+			      const struct qbnpu_soft_bo *bo)
 {
+	const struct qbnpu_soft_buffer *buffer = bo->buffer;
+
+	bound->index = given->index;
+	bound->access = given->access;
+	bound->rights = QBNPU_RIGHT_READ;
+	if (!bo->is_read_only)
+		bound->rights |= QBNPU_RIGHT_WRITE;
+	if (atomic_load_explicit(&buffer->num_programs, memory_order_relaxed))
+		bound->rights |= QBNPU_RIGHT_WEIGHTS;
+	bound->align_log2 = buffer->align_log2;
+	bound->buffer_id = buffer->id;
+	bound->buffer_size = buffer->memory.size;
+	bound->offset = given->offset;
+	bound->length = given->length;
+	bound->item_stride = given->item_stride;
+}
+
+/* Step 3; file lock. What steps 4 to 9 look at is noted on the way. */
+static int find_objects(struct qbnpu_soft_entry *entry,
+			const struct given *given, struct qbnpu_bound *bound)
+{
+	const struct drm_qbnpu_submit *submit = &given->submit;
 	int err = qbnpu_soft_entry_find_queue(entry, submit->queue);
 
 	if (err)
@@ -113,47 +156,24 @@ static int find_objects(struct qbnpu_soft_entry *entry,
 	}
 	for (uint32_t i = 0; i < submit->binding_count; i++) {
 		err = qbnpu_soft_entry_find_buffer(entry,
-						   bindings->given[i].handle);
+						   given->bindings[i].handle);
 		if (err)
 			return err;
+		fill_bound(&bound[i], &given->bindings[i], entry->buffers[i]);
 	}
-	return qbnpu_soft_entry_check_timelines(entry);
+	return entry->num_syncs ? qbnpu_soft_entry_check_timelines(entry) : 0;
 }
 
-/* Steps 4 to 9. Its array is off the stack again when the job runs. */
-__attribute__((noinline)) static int
-check_bindings(struct qbnpu_soft_entry *entry,
-	       const struct drm_qbnpu_submit *submit,
-	       const struct bindings *bindings)
+/* Steps 4 to 9. */
+static int check_bindings(struct qbnpu_soft_entry *entry,
+			  const struct drm_qbnpu_submit *submit,
+			  const struct qbnpu_bound *bound)
 {
-	struct qbnpu_bound bound[QBNPU_MAX_BINDINGS];
-	struct qbnpu_report report = { 0 };
-	int err;
+	struct qbnpu_report report;
+	int err = qbnpu_check_bindings(entry->program->facts, bound,
+				       submit->binding_count, submit->params,
+				       submit->item_count, &report);
 
-	for (uint32_t i = 0; i < submit->binding_count; i++) {
-		const struct drm_qbnpu_binding *given = &bindings->given[i];
-		const struct qbnpu_soft_buffer *buffer =
-			entry->buffers[i]->buffer;
-
-		bound[i] = (struct qbnpu_bound){
-			.index = given->index,
-			.access = given->access,
-			.rights = QBNPU_RIGHT_READ,
-			.align_log2 = buffer->align_log2,
-			.buffer_id = buffer->id,
-			.buffer_size = buffer->memory.size,
-			.offset = given->offset,
-			.length = given->length,
-			.item_stride = given->item_stride,
-		};
-		if (!entry->buffers[i]->is_read_only)
-			bound[i].rights |= QBNPU_RIGHT_WRITE;
-		if (atomic_load(&buffer->num_programs))
-			bound[i].rights |= QBNPU_RIGHT_WEIGHTS;
-	}
-	err = qbnpu_check_bindings(entry->program->facts, bound,
-				   submit->binding_count, submit->params,
-				   submit->item_count, &report);
 	if (!err)
 		return 0;
 	return qbnpu_soft_entry_fail(entry, report.rule, report.operand,
@@ -175,6 +195,8 @@ static int check_no_params(struct qbnpu_soft_entry *entry,
 /* A gang runs whole or not at all. */
 static bool has_whole_gangs(const struct qbnpu_soft_entry *entry, uint64_t mask)
 {
+	if (entry->program->mode == QBNPU_MODE_SINGLE)
+		return true;
 	if (entry->program->mode == QBNPU_MODE_GLOBAL8)
 		return mask == entry->program->core_mask;
 	if (entry->program->mode != QBNPU_MODE_GLOBAL4)
@@ -206,8 +228,8 @@ static int check_placement(struct qbnpu_soft_entry *entry,
 static void fill_job(struct qbnpu_soft_job *job,
 		     const struct qbnpu_soft_entry *entry)
 {
-	const struct bindings *bindings = entry->arg;
-	const struct drm_qbnpu_submit *submit = bindings->submit;
+	const struct given *given = entry->arg;
+	const struct drm_qbnpu_submit *submit = &given->submit;
 	const struct qbnpu_facts *facts;
 
 	if (!job->program)
@@ -221,27 +243,30 @@ static void fill_job(struct qbnpu_soft_job *job,
 	job->num_macs = facts->mac_count * submit->item_count;
 	/* the device knows the others itself: SCRATCH and WEIGHTS */
 	for (uint32_t i = 0; i < submit->binding_count; i++) {
-		const struct drm_qbnpu_binding *given = &bindings->given[i];
-		uint8_t *base = entry->buffers[i]->buffer->memory.base;
+		const struct drm_qbnpu_binding *binding = &given->bindings[i];
+		struct qbnpu_soft_buffer *buffer = entry->buffers[i]->buffer;
+		uint8_t *base = buffer->memory.base;
 
-		job->ranges[given->index] = (struct qbnpu_range){
-			.base = base + given->offset,
-			.length = given->length,
-			.item_stride = given->item_stride,
+		job->ranges[binding->index] = (struct qbnpu_range){
+			.base = base + binding->offset,
+			.length = binding->length,
+			.item_stride = binding->item_stride,
 		};
+		qbnpu_soft_job_add_buffer(job, buffer);
 	}
 }
 
-/* Steps 3 to 10. */
+/* Steps 3 to 10. Its array is off the stack again when the job runs. */
 static int check_job(struct qbnpu_soft_entry *entry)
 {
-	const struct bindings *bindings = entry->arg;
-	const struct drm_qbnpu_submit *submit = bindings->submit;
-	int err = find_objects(entry, submit, bindings);
+	const struct given *given = entry->arg;
+	const struct drm_qbnpu_submit *submit = &given->submit;
+	struct qbnpu_bound bound[QBNPU_MAX_BINDINGS];
+	int err = find_objects(entry, given, bound);
 
 	if (err)
 		return err;
-	err = entry->program ? check_bindings(entry, submit, bindings)
+	err = entry->program ? check_bindings(entry, submit, bound)
 			     : check_no_params(entry, submit);
 	if (!err)
 		err = check_placement(entry, submit);
@@ -254,34 +279,46 @@ static int check_job(struct qbnpu_soft_entry *entry)
 	return 0;
 }
 
+/* The caller's struct is copied once, and written only where it may be. */
+static void write_job(void *arg, uint64_t number)
+{
+	memcpy((uint8_t *)arg + offsetof(struct drm_qbnpu_submit, job), &number,
+	       sizeof(number));
+}
+
+static void write_failure(void *arg, const struct qbnpu_soft_entry *entry,
+			  struct drm_qbnpu_submit *submit)
+{
+	const size_t start = offsetof(struct drm_qbnpu_submit, fail_what);
+
+	submit->fail_what = entry->fail_what;
+	submit->fail_index = entry->fail_index;
+	submit->fail_limit = entry->fail_limit;
+	memcpy((uint8_t *)arg + start, (const uint8_t *)submit + start,
+	       sizeof(*submit) - start);
+}
+
 int qbnpu_soft_ioctl_submit(struct qbnpu_soft_file *file, void *arg)
 {
-	struct drm_qbnpu_submit *submit = arg;
 	struct qbnpu_soft_entry entry;
-	struct bindings bindings;
+	struct given given;
 	int err = -EINVAL;
 
-	memset(&entry, 0, offsetof(struct qbnpu_soft_entry, syncs));
-	entry.wait.state = 0;
-	entry.file = file;
-	entry.stack = qbnpu_soft_get_stack();
-	entry.item_count = submit->item_count;
-	entry.deadline_ns = submit->deadline_ns;
-	entry.user_data = submit->user_data;
+	memcpy(&given.submit, arg, sizeof(given.submit));
+	qbnpu_soft_entry_begin(&entry, file);
+	entry.item_count = given.submit.item_count;
+	entry.deadline_ns = given.submit.deadline_ns;
+	entry.user_data = given.submit.user_data;
 	entry.check = check_job;
 	entry.fill = fill_job;
-	entry.arg = &bindings;
-	bindings.submit = submit;
-	if (is_struct_valid(submit))
-		err = copy_arrays(&entry, submit, &bindings);
+	entry.arg = &given;
+	if (is_struct_valid(&given.submit))
+		err = copy_arrays(&entry, &given);
 	if (!err)
 		err = qbnpu_soft_entry_submit(&entry);
-	if (!err) {
-		submit->job = entry.number;
-		return 0;
-	}
-	submit->fail_what = entry.fail_what;
-	submit->fail_index = entry.fail_index;
-	submit->fail_limit = entry.fail_limit;
+	if (err)
+		write_failure(arg, &entry, &given.submit);
+	else
+		write_job(arg, entry.number);
 	return err;
 }

@@ -7,43 +7,60 @@
 #ifndef QBNPU_SOFT_SUBMIT_H
 #define QBNPU_SOFT_SUBMIT_H
 
-#include "soft/soft.h"
+#include <string.h>
+
+#include "soft/soft-queue.h"
 
 /*
- * A job that is not one yet, on the stack of its request. Begins as zeros up
- * to syncs; only the first num_... elements of the arrays are ever set. Its
- * pointers to objects are good under the file lock, until the job is queued.
+ * A job that is not one yet, on the stack of its request. Only the first
+ * num_... elements of the arrays are ever set. Its pointers to objects are good
+ * under the file lock, until the job is queued.
  */
 struct qbnpu_soft_entry {
 	struct qbnpu_soft_file *file;
 	const struct qbnpu_soft_stack *stack; /* the caller's */
 	/* steps 3 to 10; file lock */
 	int (*check)(struct qbnpu_soft_entry *entry);
-	/* fills in what is the type's own */
+	/* fills in what is the type's own, its buffers too */
 	void (*fill)(struct qbnpu_soft_job *job,
 		     const struct qbnpu_soft_entry *entry);
 	void *arg; /* of both */
 	struct qbnpu_soft_queue *queue;
-	struct qbnpu_soft_program *program; /* NULL: none */
-	enum qbnpu_soft_job_type type;
 	uint32_t item_count;
-	uint64_t wait_address; /* 0: does not wait */
-	bool is_wait_on_stack; /* so it can be written at any time */
-	uint32_t room;         /* elements of the record's buffer arrays */
-	uint32_t fail_what, fail_index;
-	uint64_t fail_limit;
+	uint32_t bad_sync;   /* the first with a tail that is not zero */
 	int64_t deadline_ns; /* as given */
 	int64_t now_ns;
 	uint64_t user_data;
-	uint64_t number;   /* out: of the job */
-	uint32_t bad_sync; /* the first with a tail that is not zero */
+	uint64_t number; /* out: of the job */
+	/* begin as zeros */
+	struct qbnpu_soft_program *program; /* NULL: none */
+	uint64_t wait_address;              /* 0: does not wait */
+	/* what is there if that can be written at any time */
+	struct drm_qbnpu_wait *stack_wait;
+	uint64_t fail_limit;
+	uint32_t fail_what, fail_index;
+	enum qbnpu_soft_job_type type;
+	uint32_t room; /* elements of the record's buffer arrays */
 	uint32_t num_syncs;
 	uint32_t num_buffers;
+	bool is_any_open; /* one of the buffers, for CPU writing */
+
 	struct drm_qbnpu_sync syncs[QBNPU_SOFT_MAX_SYNCS];
 	/* of bindings, or source and destination of a copy */
 	struct qbnpu_soft_bo *buffers[QBNPU_MAX_BINDINGS];
 	struct drm_qbnpu_wait wait;
 };
+
+static inline void qbnpu_soft_entry_begin(struct qbnpu_soft_entry *entry,
+					  struct qbnpu_soft_file *file)
+{
+	const size_t first = offsetof(struct qbnpu_soft_entry, program);
+
+	memset((char *)entry + first, 0,
+	       offsetof(struct qbnpu_soft_entry, syncs) - first);
+	entry->file = file;
+	entry->stack = qbnpu_soft_get_stack();
+}
 
 /* err, after noting where. */
 int qbnpu_soft_entry_fail(struct qbnpu_soft_entry *entry, uint32_t what,
@@ -57,11 +74,45 @@ int qbnpu_soft_entry_copy_syncs(struct qbnpu_soft_entry *entry,
 int qbnpu_soft_entry_check_syncs(struct qbnpu_soft_entry *entry);
 
 /* Step 3; file lock. */
-int qbnpu_soft_entry_find_queue(struct qbnpu_soft_entry *entry,
-				uint32_t number);
-int qbnpu_soft_entry_find_buffer(struct qbnpu_soft_entry *entry,
-				 uint32_t handle);
+static inline int qbnpu_soft_entry_find_queue(struct qbnpu_soft_entry *entry,
+					      uint32_t number)
+{
+	entry->queue = qbnpu_soft_queue_get(entry->file, number);
+	if (entry->queue)
+		return 0;
+	return qbnpu_soft_entry_fail(entry, DRM_QBNPU_FAIL_QUEUE, 0, 0,
+				     -ENOENT);
+}
 int qbnpu_soft_entry_check_timelines(struct qbnpu_soft_entry *entry);
+
+/* The entry's buffer with this place among them. */
+int qbnpu_soft_entry_fail_buffer(struct qbnpu_soft_entry *entry, uint32_t place,
+				 int err);
+
+static inline int qbnpu_soft_entry_find_buffer(struct qbnpu_soft_entry *entry,
+					       uint32_t handle)
+{
+	struct qbnpu_soft_bo *bo = qbnpu_soft_bo_get(entry->file, handle);
+
+	if (!bo)
+		return qbnpu_soft_entry_fail_buffer(entry, entry->num_buffers,
+						    -ENOENT);
+	entry->is_any_open |= bo->num_writes > 0;
+	entry->buffers[entry->num_buffers++] = bo;
+	return 0;
+}
+
+/* For fill: the job holds on to the buffer, once however often it is bound. */
+static inline void qbnpu_soft_job_add_buffer(struct qbnpu_soft_job *job,
+					     struct qbnpu_soft_buffer *buffer)
+{
+	for (uint32_t i = 0; i < job->num_buffers; i++) {
+		if (job->buffers[i] == buffer)
+			return;
+	}
+	atomic_fetch_add(&buffer->references, QBNPU_SOFT_JOB_REFERENCE);
+	job->buffers[job->num_buffers++] = buffer;
+}
 
 /* Step 10 for the deadline. */
 int qbnpu_soft_entry_check_deadline(struct qbnpu_soft_entry *entry);

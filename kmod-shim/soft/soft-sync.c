@@ -6,7 +6,7 @@
  * lock and take the word's value with it, and who changes the condition also
  * changes the word under that lock, so no wake-up is lost.
  */
-#include "soft/soft.h"
+#include "soft/soft-queue.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -50,7 +50,7 @@ static void signal_eventfd(struct qbnpu_soft_eventfd *eventfd)
 }
 
 /* A word may be gone by now: waking at its address then does nothing. */
-void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
+void qbnpu_soft_wakes_flush_all(struct qbnpu_soft_wakes *wakes)
 {
 	for (uint32_t i = 0; i < wakes->num_words; i++)
 		wake_all(wakes->words[i]);

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct qbnpu_soft_file;
@@ -86,8 +87,20 @@ struct qbnpu_soft_point {
 	int32_t status;
 };
 
+static inline void qbnpu_soft_wakes_begin(struct qbnpu_soft_wakes *wakes)
+{
+	wakes->num_words = 0;
+	wakes->eventfds = NULL;
+}
+
 void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word);
-void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes);
+void qbnpu_soft_wakes_flush_all(struct qbnpu_soft_wakes *wakes);
+
+static inline void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
+{
+	if (wakes->num_words || wakes->eventfds)
+		qbnpu_soft_wakes_flush_all(wakes);
+}
 
 /* Sleeps while *word is value. 0: look again; -ETIME; -EINTR. */
 int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns);

@@ -14,16 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/*
- * This thread's; end 0: not looked for yet, 1: not known. Not of the
- * initial-exec model: that would move all of the library's thread-local memory,
- * its error text too, into what a process has spare for libraries that it opens
- * late, and the opening could fail. So it is found once per request instead.
- */
-static _Thread_local struct qbnpu_soft_stack own_stack;
+_Thread_local struct qbnpu_soft_stack qbnpu_soft_own_stack;
 
-__attribute__((noinline, cold)) static void
-find_stack(struct qbnpu_soft_stack *stack)
+void qbnpu_soft_find_stack(struct qbnpu_soft_stack *stack)
 {
 	pthread_attr_t attr;
 	void *start;
@@ -37,15 +30,6 @@ find_stack(struct qbnpu_soft_stack *stack)
 		stack->end = (uintptr_t)start + size;
 	}
 	(void)pthread_attr_destroy(&attr);
-}
-
-const struct qbnpu_soft_stack *qbnpu_soft_get_stack(void)
-{
-	struct qbnpu_soft_stack *stack = &own_stack;
-
-	if (!stack->end)
-		find_stack(stack);
-	return stack;
 }
 
 /*

@@ -9,15 +9,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define QBNPU_SOFT_MAX_ELEMENT 256u
 
+/* end 0: not looked for yet, 1: not known. */
 struct qbnpu_soft_stack {
 	uintptr_t start, end;
 };
 
+/*
+ * This thread's. Not of the initial-exec model: that would move all of the
+ * library's thread-local memory, its error text too, into what a process has
+ * spare for libraries that it opens late, and the opening could fail. So it is
+ * found once per request instead.
+ */
+extern _Thread_local struct qbnpu_soft_stack qbnpu_soft_own_stack;
+void qbnpu_soft_find_stack(struct qbnpu_soft_stack *stack);
+
 /* The calling thread's stack, as long as the thread. */
-const struct qbnpu_soft_stack *qbnpu_soft_get_stack(void);
+static inline const struct qbnpu_soft_stack *qbnpu_soft_get_stack(void)
+{
+	struct qbnpu_soft_stack *stack = &qbnpu_soft_own_stack;
+
+	if (!stack->end)
+		qbnpu_soft_find_stack(stack);
+	return stack;
+}
 
 /*
  * Between the calling frame and the stack's end: memory that is in use, so it
@@ -49,6 +67,23 @@ int qbnpu_soft_copy_to_user(uint64_t dst, const void *src, size_t size);
 int qbnpu_soft_copy_elements(const struct qbnpu_soft_stack *stack, void *dst,
 			     size_t known, uint64_t src, size_t size,
 			     uint32_t count, uint32_t *first_bad);
+
+/* The same where known is a constant; the usual array costs no call. */
+static inline __attribute__((always_inline)) int
+qbnpu_soft_copy_array(const struct qbnpu_soft_stack *stack, void *dst,
+		      size_t known, uint64_t src, size_t size, uint32_t count,
+		      uint32_t *first_bad)
+{
+	const uint8_t *from = qbnpu_soft_to_pointer(src);
+
+	*first_bad = count;
+	if (size != known || !qbnpu_soft_is_on_stack(stack, src, count * size))
+		return qbnpu_soft_copy_elements(stack, dst, known, src, size,
+						count, first_bad);
+	for (uint32_t i = 0; i < count; i++)
+		memcpy((uint8_t *)dst + i * known, from + i * known, known);
+	return 0;
+}
 
 /* An element size of K005: at least min, a multiple of 8, at most 256. */
 static inline bool qbnpu_soft_is_element_size(uint32_t size, size_t min)

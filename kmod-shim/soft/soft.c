@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "soft/soft-queue.h"
 #include "soft/soft-registry.h"
 #include "util.h"
 
@@ -84,11 +85,14 @@ QBRT_API void qbnpu_soft_fail(unsigned long request, unsigned int nth, int err)
 		atomic_store(&fail_request, request);
 }
 
-static int take_fault(unsigned long request)
+static bool may_fault(unsigned long request)
 {
-	if (atomic_load_explicit(&fail_request, memory_order_relaxed) !=
-	    request)
-		return 0;
+	return atomic_load_explicit(&fail_request, memory_order_relaxed) ==
+	       request;
+}
+
+static int take_fault(void)
+{
 	if (atomic_fetch_sub(&fail_countdown, 1) != 1)
 		return 0;
 	atomic_store(&fail_request, 0);
@@ -160,9 +164,15 @@ static int soft_ioctl(int number, unsigned long request_number, void *arg)
 
 	if (!file)
 		return -ENODEV;
-	err = take_fault(request_number);
-	if (!err)
-		err = find_request(request_number, &request);
+	if (may_fault(request_number)) {
+		err = take_fault();
+		if (err)
+			return err;
+	}
+	/* the one that is to be quick; a longer struct takes the way below */
+	if (request_number == DRM_IOCTL_QBNPU_SUBMIT && arg)
+		return qbnpu_soft_ioctl_submit(file, arg);
+	err = find_request(request_number, &request);
 	if (err)
 		return err;
 	return run_request(file, request, _IOC_SIZE(request_number), arg);
