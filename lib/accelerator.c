@@ -19,6 +19,7 @@
 #include "device-info.h"
 #include "log.h"
 #include "status.h"
+#include "trace.h"
 #include "util.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,8 +95,10 @@ static void close_device(struct qbrt_device *device)
 		retire->stop(retire);
 	(void)qbrt_device_trim(device);
 	qbrt_device_unmap_progress(device);
-	if (!qbrt_device_is_inherited(device))
+	if (!qbrt_device_is_inherited(device)) {
 		device->kmd->close(device->file);
+		qbrt_trace_remove_device(device->facts.instance);
+	}
 	qbrt_device_pools_free(device->pools);
 	free(device);
 	qbrt_uncount(open_devices);
@@ -151,6 +154,29 @@ static void name_device(struct qbrt_device *device,
 	device->references = 1;
 }
 
+/* Q784 */
+static void add_to_trace(const struct qbrt_device *device,
+			 const struct qbrt_device_facts *facts)
+{
+	struct qbrt_trace_device traced = {
+		.instance = device->facts.instance,
+		.core_mask = device->facts.core_mask,
+		.kind = device->facts.kind == DRM_QBNPU_KIND_SOFTWARE
+				? "software"
+				: "hardware",
+	};
+
+	memcpy(traced.id, device->id, sizeof(traced.id));
+	memcpy(traced.driver, facts->driver, sizeof(traced.driver));
+	memcpy(traced.driver_version, facts->driver_version,
+	       sizeof(traced.driver_version));
+	memcpy(traced.firmware, facts->firmware, sizeof(traced.firmware));
+	(void)snprintf(traced.uapi_version, sizeof(traced.uapi_version),
+		       "%u.%u", device->facts.uapi_major,
+		       device->facts.uapi_minor);
+	qbrt_trace_add_device(&traced);
+}
+
 /* NULL: *status says why. */
 static struct qbrt_device *open_device(const struct qbrt_discovery *discovery,
 				       const struct qbrt_found_device *found,
@@ -187,6 +213,7 @@ static struct qbrt_device *open_device(const struct qbrt_discovery *discovery,
 	}
 	device->facts = facts.device;
 	memcpy(device->regions, facts.regions, sizeof(device->regions));
+	add_to_trace(device, &facts);
 	return device;
 
 err_close:

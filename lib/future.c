@@ -151,6 +151,7 @@ static void end(struct qbrt_job *job, int err,
 	if (job->status)
 		job->detail = strdup(text);
 	qbrt_model_count_end(&future->run, err, wait);
+	qbrt_model_trace_queue(future->run.model, job, err, wait);
 	end_uses(future);
 	for (uint32_t i = 0; i < future->num_writers; i++)
 		qbrt_job_unref(future->writers[i]);
@@ -262,7 +263,7 @@ static enum qbrt_status wait_ended(struct qbrt_future *future, int64_t timeout)
 
 	if (timeout > 0)
 		deadline_ns = qbrt_deadline_ns(timeout);
-	err = qbrt_job_wait(&future->job, deadline_ns);
+	err = qbrt_model_wait_job(future->run.model, &future->job, deadline_ns);
 	if (err == -ETIME)
 		return qbrt_fail(
 			QBRT_TIMED_OUT,

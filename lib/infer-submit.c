@@ -13,6 +13,7 @@
 
 #include "pinned-memory.h"
 #include "status.h"
+#include "trace.h"
 #include "util.h"
 
 #define MAX_QUEUED 64
@@ -197,6 +198,10 @@ enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,
 		status = submit_with_uses(inference, future);
 		if (!status) {
 			*result = future;
+			if (qbrt_trace_is_on())
+				qbrt_model_trace_call(inference->model,
+						      "submit", &future->job,
+						      inference->begin_ns);
 			return QBRT_OK;
 		}
 		qbrt_inference_end_uses(inference);

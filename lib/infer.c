@@ -15,6 +15,7 @@
 #include "pinned-memory.h"
 #include "queue.h"
 #include "status.h"
+#include "trace.h"
 #include "util.h"
 
 #define TEXT_SIZE 512
@@ -44,6 +45,7 @@ void qbrt_inference_enter(struct qbrt_inference *inference,
 			  struct qbrt_launched *launched, int64_t begin_ns)
 {
 	inference->launched = launched;
+	inference->begin_ns = begin_ns;
 	inference->deadline_ns = compute_deadline(inference, begin_ns);
 	inference->joins_others = false;
 }
@@ -135,6 +137,7 @@ void qbrt_inference_fill(const struct qbrt_inference *inference,
 		.binding_size = sizeof(arrays->bindings[0]),
 		.item_count = inference->item_count,
 		.deadline_ns = inference->deadline_ns,
+		.user_data = qbrt_model_get_trace_number(inference->model),
 	};
 	memcpy(submit->params, inference->params, sizeof(submit->params));
 	fill_bindings(inference, arrays->bindings);
@@ -211,6 +214,22 @@ static int submit_job(const struct qbrt_inference *inference,
 			return -ETIME;
 		(void)nanosleep(&pause, NULL);
 	}
+}
+
+QBRT_TRACE_COLD static void trace_job(const struct qbrt_inference *inference,
+				      const struct qbrt_queue *queue,
+				      uint64_t job,
+				      const struct drm_qbnpu_wait *wait)
+{
+	const struct qbrt_trace_event call = {
+		.begin_ns = inference->begin_ns,
+		.end_ns = qbrt_now_ns(),
+		.model = qbrt_model_get_trace_number(inference->model),
+		.queue = queue->number,
+		.job = job,
+	};
+
+	qbrt_trace_job(&call, wait->submit_ns, wait->start_ns);
 }
 
 /*
@@ -334,6 +353,8 @@ static enum qbrt_status run_job(const struct qbrt_inference *inference,
 	if (wait.state != DRM_QBNPU_JOB_COMPLETE)
 		is_stopped =
 			wait_rest(inference, queue, submit.job, &err, &wait);
+	if (!err && qbrt_trace_is_on())
+		trace_job(inference, queue, submit.job, &wait);
 	if (is_stopped || err || wait.status || inference->num_writers)
 		return end_badly(inference, is_stopped, err, &wait);
 	end_well(inference, &wait);

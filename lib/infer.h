@@ -41,6 +41,7 @@ struct qbrt_inference {
 	/* from here on: of the launched model */
 	struct qbrt_launched *launched;
 	const struct qbrt_launched_variant *variant;
+	int64_t begin_ns; /* of the public call */
 	int64_t deadline_ns;
 	uint64_t aliased_inputs; /* bit i: input i is also an output */
 	uint64_t late_inputs;    /* bit i: a queued job writes input i */

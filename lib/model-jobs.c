@@ -12,6 +12,8 @@
 
 #include "retire.h"
 #include "status.h"
+#include "trace.h"
+#include "util.h"
 
 void qbrt_launched_add_job(struct qbrt_launched *launched, struct qbrt_job *job)
 {
@@ -129,6 +131,56 @@ void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
 				  memory_order_relaxed);
 	atomic_fetch_add_explicit(&totals->device_time, (int64_t)wait->busy_ns,
 				  memory_order_relaxed);
+}
+
+void qbrt_model_trace_call(const struct qbrt_model *model, const char *name,
+			   const struct qbrt_job *job, int64_t begin_ns)
+{
+	const struct qbrt_trace_event event = {
+		.name = name,
+		.begin_ns = begin_ns,
+		.end_ns = qbrt_now_ns(),
+		.model = qbrt_model_get_trace_number(model),
+		.queue = job->queue->number,
+		.job = job->number,
+	};
+
+	qbrt_trace_host(&event);
+}
+
+QBRT_TRACE_COLD static void trace_queue(const struct qbrt_model *model,
+					const struct qbrt_job *job,
+					const struct drm_qbnpu_wait *wait)
+{
+	const struct qbrt_trace_event event = {
+		.name = "queue",
+		.begin_ns = wait->submit_ns,
+		.end_ns = wait->start_ns ? wait->start_ns : wait->end_ns,
+		.model = qbrt_model_get_trace_number(model),
+		.queue = job->queue->number,
+		.job = job->number,
+	};
+
+	qbrt_trace_queue(&event);
+}
+
+void qbrt_model_trace_queue(const struct qbrt_model *model,
+			    const struct qbrt_job *job, int err,
+			    const struct drm_qbnpu_wait *wait)
+{
+	if (!err && qbrt_trace_is_on())
+		trace_queue(model, job, wait);
+}
+
+int qbrt_model_wait_job(const struct qbrt_model *model, struct qbrt_job *job,
+			int64_t deadline_ns)
+{
+	int64_t begin_ns = qbrt_trace_begin();
+	int err = qbrt_job_wait(job, deadline_ns);
+
+	if (begin_ns)
+		qbrt_model_trace_call(model, "wait", job, begin_ns);
+	return err;
 }
 
 /* The job was cancelled because its model was disposed. */

@@ -16,6 +16,7 @@
 #include "counters.h"
 #include "model-config.h"
 #include "status.h"
+#include "trace.h"
 #include "util.h"
 
 static atomic_uint next_identifier;
@@ -309,9 +310,26 @@ static enum qbrt_status launch(struct qbrt_model *model,
 	return QBRT_OK;
 }
 
+QBRT_TRACE_COLD static void trace_call(const struct qbrt_model *model,
+				       const char *name, const char *device,
+				       int64_t begin_ns)
+{
+	const struct qbrt_trace_event event = {
+		.name = name,
+		.begin_ns = begin_ns,
+		.end_ns = qbrt_now_ns(),
+		.model = qbrt_model_get_trace_number(model),
+		.device = device,
+		.file = model->name,
+	};
+
+	qbrt_trace_host(&event);
+}
+
 QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 					    struct qbrt_accelerator *acc)
 {
+	int64_t begin_ns = qbrt_trace_begin();
 	enum qbrt_status status;
 
 	if (!model || !acc)
@@ -328,11 +346,14 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 	(void)pthread_mutex_lock(&model->launch_lock);
 	status = launch(model, acc->device);
 	(void)pthread_mutex_unlock(&model->launch_lock);
+	if (!status && begin_ns)
+		trace_call(model, "launch", acc->device->id, begin_ns);
 	return status;
 }
 
 static void dispose(struct qbrt_model *model)
 {
+	int64_t begin_ns = qbrt_trace_begin();
 	struct qbrt_launched *launched = qbrt_model_try_enter(model);
 
 	if (!launched)
@@ -345,6 +366,8 @@ static void dispose(struct qbrt_model *model)
 		qbrt_launched_stop_jobs(launched);
 	}
 	qbrt_model_leave(model);
+	if (begin_ns)
+		trace_call(model, "dispose", NULL, begin_ns);
 }
 
 QBRT_API enum qbrt_status qbrt_model_dispose(struct qbrt_model *model)

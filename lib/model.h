@@ -24,6 +24,7 @@
 #include "model-file.h"
 #include "slot.h"
 #include "staging.h"
+#include "trace.h"
 #include "uapi/qbnpu_drm.h"
 
 /* qbm_io.flags, qbm_io.layout */
@@ -208,6 +209,29 @@ static inline bool qbrt_has_not_run(int err, const struct drm_qbnpu_wait *wait)
 /* model-launch.c: the PROG section that is this variant in the model's mode. */
 uint32_t qbrt_model_get_instance(const struct qbrt_model *model,
 				 uint32_t variant);
+
+/*
+ * Also model-jobs.c: what a trace has of queued jobs. What a job bears as its
+ * model's in SUBMIT's user_data and in a trace; never 0.
+ */
+static inline uint64_t
+qbrt_model_get_trace_number(const struct qbrt_model *model)
+{
+	return model->identifier + UINT64_C(1);
+}
+
+/* submit or wait, by the calling thread from begin_ns until now. */
+QBRT_TRACE_COLD void qbrt_model_trace_call(const struct qbrt_model *model,
+					   const char *name,
+					   const struct qbrt_job *job,
+					   int64_t begin_ns);
+/* Between submit and start of a job that has ended, if a trace is on. */
+void qbrt_model_trace_queue(const struct qbrt_model *model,
+			    const struct qbrt_job *job, int err,
+			    const struct drm_qbnpu_wait *wait);
+/* qbrt_job_wait for a call that does nothing else. */
+int qbrt_model_wait_job(const struct qbrt_model *model, struct qbrt_job *job,
+			int64_t deadline_ns);
 
 /* model-launch.c: all of it or nothing. */
 enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "models.h"
 #include "test-util.h"
 #include "util.h"
 
@@ -296,6 +297,54 @@ START_TEST(a_log_function_runs_under_no_lock)
 }
 END_TEST
 
+struct inference {
+	struct qbrt_model *model;
+	struct qbrt_pinned_memory *in;
+	struct qbrt_pinned_memory *out;
+	int num_lines;
+};
+
+static void infer(void *arg, enum qbrt_log_level level, const char *component,
+		  const char *sentence)
+{
+	struct inference *own = arg;
+
+	(void)level;
+	(void)component;
+	(void)sentence;
+	own->num_lines++;
+	ck_assert_ok(qbrt_model_infer_pinned_memory(own->model, NULL, &own->in,
+						    1, &own->out, 1));
+}
+
+/* Q780: in the line that opening the default device logs, and in one of ours */
+START_TEST(a_log_function_may_infer)
+{
+	struct inference own = { .model = models_load_copy64() };
+	struct qbrt_accelerator *acc = NULL;
+	struct qbrt_accelerator *again = NULL;
+
+	ck_assert_int_eq(setenv("QBRUNTIME_SOFT_DEVICES", "aries", 1), 0);
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
+	ck_assert_int_eq(unsetenv("QBRUNTIME_SOFT_DEVICES"), 0);
+	ck_assert_ok(qbrt_model_launch(own.model, acc));
+	ck_assert_ok(qbrt_model_alloc_input(own.model, 0, &own.in));
+	ck_assert_ok(qbrt_model_alloc_output(own.model, 0, &own.out));
+	qbrt_set_log_function(infer, &own);
+	ck_assert_ok(qbrt_set_log_level(QBRT_LOG_LEVEL_INFO));
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &again));
+	ck_assert_int_eq(own.num_lines, 1);
+	qbrt_log(QBRT_LOG_LEVEL_WARN, "model", "a line");
+	ck_assert_int_eq(own.num_lines, 2);
+	qbrt_set_log_function(NULL, NULL);
+	qbrt_pinned_memory_free(own.in);
+	qbrt_pinned_memory_free(own.out);
+	qbrt_model_free(own.model);
+	qbrt_accelerator_close(again);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 /* Q780 */
 START_TEST(logging_keeps_errno)
 {
@@ -371,6 +420,7 @@ int main(void)
 		QBRT_TEST(lines_of_threads_are_neither_lost_nor_mixed),
 		QBRT_TEST(a_log_function_takes_the_lines),
 		QBRT_TEST(a_log_function_runs_under_no_lock),
+		QBRT_TEST(a_log_function_may_infer),
 		QBRT_TEST(logging_keeps_errno),
 		QBRT_TEST(a_child_of_fork_can_log),
 	};

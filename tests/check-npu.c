@@ -303,6 +303,75 @@ START_TEST(close_drains_the_engine)
 }
 END_TEST
 
+#define NUM_ITEMS 24
+
+static atomic_bool is_trace_on;
+static atomic_uint num_traced;
+static struct qbnpu_trace_item traced[NUM_ITEMS + 1];
+
+/* On any core's thread. */
+static void note_item(const struct qbnpu_trace_item *item)
+{
+	unsigned int n = atomic_fetch_add(&num_traced, 1);
+
+	ck_assert_uint_le(n, NUM_ITEMS);
+	traced[n] = *item;
+}
+
+static void check_items(const struct qbnpu_job *job)
+{
+	uint64_t busy_ns = 0;
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < NUM_ITEMS; i++) {
+		ck_assert_ptr_eq(traced[i].job, job);
+		ck_assert_int_eq(traced[i].err, 0);
+		ck_assert_uint_le(traced[i].core, 1);
+		ck_assert_int_ge(traced[i].begin_ns, job->result.start_ns);
+		ck_assert_int_ge(traced[i].end_ns, traced[i].begin_ns);
+		ck_assert_int_le(traced[i].end_ns, job->result.end_ns);
+		busy_ns += (uint64_t)(traced[i].end_ns - traced[i].begin_ns);
+		seen |= 1u << traced[i].item;
+	}
+	ck_assert_uint_eq(seen, (1u << NUM_ITEMS) - 1);
+	ck_assert_uint_eq(busy_ns, job->result.busy_ns);
+}
+
+/* DV01: each with its core and exact times, before its job is done. */
+START_TEST(items_are_told_while_the_trace_is_on)
+{
+	const struct qbnpu_config config = { .name = "aries-rb",
+					     .trace = note_item,
+					     .is_trace_on = &is_trace_on };
+	struct device_program program;
+	struct device_memory memory;
+	struct device_job job;
+	struct qbnpu_npu *npu;
+	struct prog prog;
+
+	ck_assert_int_eq(qbnpu_npu_open(&config, &npu), 0);
+	device_nop_program(&prog, 0);
+	device_load(npu, &prog, 0, &program);
+	device_memory_alloc(&memory, &program, NUM_ITEMS);
+	for (int round = 0; round < 3; round++) {
+		atomic_store(&is_trace_on, round == 1);
+		device_job_begin(&job, &program, &memory);
+		job.job.item_count = NUM_ITEMS;
+		job.job.core_mask = 3;
+		ck_assert_int_eq(device_job_submit_wait(npu, &job), 0);
+		ck_assert_uint_eq(atomic_load(&num_traced),
+				  round ? NUM_ITEMS : 0);
+		if (round == 1)
+			check_items(&job.job);
+		device_job_end(&job);
+	}
+	qbnpu_npu_close(npu);
+	device_memory_free(&memory);
+	device_unload(&program);
+	prog_end(&prog);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -318,6 +387,7 @@ int main(void)
 		QBRT_TEST(
 			stepped_engine_refuses_ends_late_jobs_and_runs_inline),
 		QBRT_TEST(close_drains_the_engine),
+		QBRT_TEST(items_are_told_while_the_trace_is_on),
 	};
 
 	return qbrt_test_run("npu", tests, qbrt_array_size(tests));

@@ -31,5 +31,6 @@ esac
 cd "$top/tests/python" || exit 1
 exec env LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 \
 	PYTHONPATH="$(dirname "$package")" QBRUNTIME_TEST_TOP="$top" \
+	QBRUNTIME_TEST_BUILD="$build" \
 	QBRUNTIME_TEST_BIN="$(dirname "$(find "$stage" -name qbm -path '*/bin/*')")" \
 	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider .

@@ -422,7 +422,7 @@ typedef void (*qbrt_future_function)(void *arg, struct qbrt_future *future);
 /* Called on the thread that waits, under no lock. true: stop waiting. */
 typedef bool (*qbrt_interrupt_function)(void *arg);
 
-/* Status, version, log */
+/* Status, version, log, trace */
 
 /*
  * The library's version, "0.1.0".
@@ -511,6 +511,33 @@ void qbrt_set_log_function(qbrt_log_function function, void *arg);
  * Threads: any. Since: 0.1.
  */
 void qbrt_set_interrupt_function(qbrt_interrupt_function function, void *arg);
+
+/*
+ * From now on what the library and its devices do is recorded in a file of
+ * trace events, which ui.perfetto.dev and chrome://tracing show: launch,
+ * dispose, submit, wait and copy in the row of the thread that called, run and
+ * copy in the row of the core, queue (from submit to start) beside the rows.
+ * path: of a new file, or of a regular one whose contents are lost. Each event
+ * is one line and one write, so that the file can be read after a crash too.
+ * A file that cannot grow ends the trace with a log line at
+ * QBRT_LOG_LEVEL_WARN, and disturbs nothing else. A child of fork does not
+ * record; it may start a trace of its own.
+ * QBRT_INVALID_ARGUMENT: path cannot be created or written, or a trace has been
+ * started and not stopped; nothing changes.
+ * Threads: any. Since: 0.1. Source: start_tracing_events of the vendor's
+ * package; Chrome's Trace Event Format.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_trace_start(const char *path);
+
+/*
+ * Ends the trace and closes its file, which is complete then; without a trace
+ * it does nothing.
+ * QBRT_INTERNAL_ERROR: the file could not be written to the end; there is no
+ * trace any more.
+ * Threads: any. Since: 0.1. Source: stop_tracing_events of the vendor's
+ * package.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_trace_stop(void);
 
 /* Device information */
 

@@ -189,11 +189,10 @@ static int status_of_cause(uint32_t cause)
 
 /* The result, when no item of the job runs or will run. */
 static void complete_job(struct qbnpu_tally *tally, struct qbnpu_job *job,
-			 bool is_whole, int64_t now)
+			 bool is_whole)
 {
 	struct qbnpu_result *result = &job->result;
 
-	result->end_ns = now;
 	result->busy_ns =
 		atomic_load_explicit(&job->busy_ns, memory_order_relaxed);
 	set(&job->is_complete, 1);
@@ -272,10 +271,12 @@ static void count_item(struct qbnpu_tally *tally, const struct qbnpu_job *job)
 /* Accounts for item number of job, which ended on a core at this time. */
 static inline void end_item(struct qbnpu_core *core, struct qbnpu_job *job,
 			    uint32_t number, int err, uint32_t command,
-			    int64_t now)
+			    int64_t end_ns)
 {
-	add_account(core, now);
-	count(&job->busy_ns, (uint64_t)(now - core->begin_ns));
+	add_account(core, end_ns);
+	count(&job->busy_ns, (uint64_t)(end_ns - core->begin_ns));
+	if (job->result.end_ns < end_ns)
+		job->result.end_ns = end_ns;
 	if (err) {
 		note_failure(job, number, command);
 	} else {
@@ -285,13 +286,12 @@ static inline void end_item(struct qbnpu_core *core, struct qbnpu_job *job,
 }
 
 struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
-				      uint32_t command)
+				      uint32_t command, int64_t end_ns)
 {
 	struct qbnpu_npu *npu = core->npu;
 	struct qbnpu_job *job = core->job;
-	const int64_t now = qbrt_now_ns();
 
-	end_item(core, job, core->item, err, command, now);
+	end_item(core, job, core->item, err, command, end_ns);
 	set(&job->runners, get(&job->runners) - 1);
 	if (!err)
 		set(&job->items_left, get(&job->items_left) - 1);
@@ -302,7 +302,7 @@ struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
 	if (get(&job->runners) ||
 	    (!get(&job->stop_cause) && get(&job->items_left)))
 		return NULL;
-	complete_job(&npu->tally, job, !get(&job->items_left), now);
+	complete_job(&npu->tally, job, !get(&job->items_left));
 	return job;
 }
 
@@ -327,7 +327,8 @@ bool qbnpu_jobs_stop(struct qbnpu_npu *npu, struct qbnpu_job *job,
 	}
 	if (get(&job->runners))
 		return false;
-	complete_job(&npu->tally, job, !get(&job->items_left), qbrt_now_ns());
+	job->result.end_ns = qbrt_now_ns();
+	complete_job(&npu->tally, job, !get(&job->items_left));
 	return true;
 }
 
@@ -356,10 +357,8 @@ int64_t qbnpu_jobs_begin_inline(struct qbnpu_core *core, struct qbnpu_job *job)
 }
 
 void qbnpu_jobs_end_inline(struct qbnpu_core *core, struct qbnpu_job *job,
-			   int err, uint32_t command)
+			   int err, uint32_t command, int64_t end_ns)
 {
-	const int64_t now = qbrt_now_ns();
-
-	end_item(core, job, 0, err, command, now);
-	complete_job(&core->tally, job, !err, now);
+	end_item(core, job, 0, err, command, end_ns);
+	complete_job(&core->tally, job, !err);
 }

@@ -25,11 +25,12 @@ void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job);
 int64_t qbnpu_jobs_begin_item(struct qbnpu_core *core);
 
 /*
- * Accounts for the item that the core ran, and gives the core its next one.
- * Returns the job if it is complete now: done() is to be called, unlocked.
+ * Accounts for the item that the core ran until end_ns, and gives the core its
+ * next one. Returns the job if it is complete now: done() is to be called,
+ * unlocked.
  */
 struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
-				      uint32_t command);
+				      uint32_t command, int64_t end_ns);
 
 /*
  * The same for a job of one item that the calling thread runs on a core that
@@ -37,7 +38,7 @@ struct qbnpu_job *qbnpu_jobs_end_item(struct qbnpu_core *core, int err,
  */
 int64_t qbnpu_jobs_begin_inline(struct qbnpu_core *core, struct qbnpu_job *job);
 void qbnpu_jobs_end_inline(struct qbnpu_core *core, struct qbnpu_job *job,
-			   int err, uint32_t command);
+			   int err, uint32_t command, int64_t end_ns);
 
 /* Gives a core that has ended its item the next one, or makes it idle. */
 void qbnpu_jobs_give_next(struct qbnpu_core *core);

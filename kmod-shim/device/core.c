@@ -77,6 +77,35 @@ static void expire_waiting(struct qbnpu_npu *npu, int64_t now)
 	}
 }
 
+__attribute__((cold)) static void trace_item(const struct qbnpu_core *core,
+					     struct qbnpu_job *job,
+					     uint32_t number, int err,
+					     int64_t end_ns)
+{
+	const struct qbnpu_trace_item item = {
+		.job = job,
+		.item = number,
+		.core = core->bit,
+		.err = err,
+		.begin_ns = core->begin_ns,
+		.end_ns = end_ns,
+	};
+
+	if (job->is_started)
+		core->npu->trace(&item);
+}
+
+/* The time at which an item ended on the core; no lock held. */
+static int64_t note_end(const struct qbnpu_core *core, struct qbnpu_job *job,
+			uint32_t number, int err)
+{
+	const int64_t end_ns = qbrt_now_ns();
+
+	if (atomic_load_explicit(core->npu->is_trace_on, memory_order_relaxed))
+		trace_item(core, job, number, err, end_ns);
+	return end_ns;
+}
+
 static void *run_core(void *arg)
 {
 	struct qbnpu_core *core = arg;
@@ -85,6 +114,7 @@ static void *run_core(void *arg)
 	char name[16];
 	uint32_t command;
 	int64_t stop_ns;
+	int64_t end_ns;
 	int err;
 
 	(void)snprintf(name, sizeof(name), "qbrt-core%u.%u", core->bit / 8 % 8,
@@ -103,8 +133,9 @@ static void *run_core(void *arg)
 		unlock_npu(npu);
 		err = qbnpu_item_run(core, core->job, core->item, stop_ns,
 				     expire_waiting, &command);
+		end_ns = note_end(core, core->job, core->item, err);
 		lock_npu(npu);
-		complete = qbnpu_jobs_end_item(core, err, command);
+		complete = qbnpu_jobs_end_item(core, err, command, end_ns);
 		unlock_npu(npu);
 		if (complete)
 			complete->done(complete);
@@ -333,6 +364,7 @@ int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	struct qbnpu_core *core;
 	uint32_t command;
 	int64_t stop_ns;
+	int64_t end_ns;
 	int err = 0;
 
 	if (!mask || job->item_count != 1)
@@ -345,7 +377,8 @@ int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	if (!err) {
 		stop_ns = qbnpu_jobs_begin_inline(core, job);
 		err = run_item(core, job, stop_ns, &command);
-		qbnpu_jobs_end_inline(core, job, err, command);
+		end_ns = note_end(core, job, 0, err);
+		qbnpu_jobs_end_inline(core, job, err, command, end_ns);
 		give_back(core);
 	}
 	job->done(job);

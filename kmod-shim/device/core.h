@@ -51,6 +51,8 @@ struct qbnpu_npu {
 	struct qbnpu_npu_facts facts;
 	const struct qbnpu_kernels *kernels; /* NULL: none loads */
 	bool poison;
+	void (*trace)(const struct qbnpu_trace_item *item);
+	const atomic_bool *is_trace_on;    /* never NULL */
 	const struct qbnpu_engine *engine; /* NULL: the cores */
 	void *engine_arg;
 

@@ -86,6 +86,7 @@ static int set_facts(struct qbnpu_npu_facts *facts,
 
 int qbnpu_npu_open(const struct qbnpu_config *config, struct qbnpu_npu **npu)
 {
+	static const atomic_bool never;
 	const struct profile *profile = find_profile(config->name);
 	const struct qbnpu_kernels *kernels;
 	struct qbnpu_npu *made;
@@ -102,6 +103,8 @@ int qbnpu_npu_open(const struct qbnpu_config *config, struct qbnpu_npu **npu)
 		return -ENOMEM;
 	made->kernels = kernels;
 	made->poison = config->poison;
+	made->trace = config->trace;
+	made->is_trace_on = config->trace ? config->is_trace_on : &never;
 	err = qbnpu_faults_start(&made->faults, config->number,
 				 config->fault_plan);
 	if (err)

@@ -27,6 +27,18 @@ enum qbnpu_backend {
 	QBNPU_BACKEND_ONEDNN = 2,
 };
 
+struct qbnpu_job;
+
+/* An item that ran; its job is still there during the call. */
+struct qbnpu_trace_item {
+	struct qbnpu_job *job;
+	uint32_t item;
+	uint32_t core; /* cluster * 8 + core */
+	int err;       /* 0, or why it ended early */
+	int64_t begin_ns;
+	int64_t end_ns;
+};
+
 /* Everything that shapes a device, fixed at open. */
 struct qbnpu_config {
 	const char *name; /* concrete device name, decides the profile */
@@ -36,6 +48,13 @@ struct qbnpu_config {
 	bool poison;     /* scratch and outputs are 0xA5 before each job */
 	uint32_t number; /* that dev= of a fault plan names */
 	const char *fault_plan; /* NULL: none (fault.h) */
+	/*
+	 * While *is_trace_on, called for each item of a job that has begun, on
+	 * the item's thread, before its job can be complete, with no lock of
+	 * the device held. NULL: never; then is_trace_on may be NULL too.
+	 */
+	void (*trace)(const struct qbnpu_trace_item *item);
+	const atomic_bool *is_trace_on;
 };
 
 /* What the device is; constant while it is open. */

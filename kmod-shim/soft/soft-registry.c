@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "device/fault.h"
+#include "trace.h"
 #include "util.h"
 
 #define NUM_SLOTS 4096
@@ -176,6 +177,8 @@ static int open_npu(const struct qbrt_kmd_options *options, int node,
 		.fault_plan = options->soft_fault_plan[0]
 				      ? options->soft_fault_plan
 				      : NULL,
+		.trace = qbnpu_soft_trace_item,
+		.is_trace_on = &qbrt_trace_on,
 	};
 	int err;
 

@@ -287,6 +287,11 @@ struct qbnpu_soft_program {
 
 void qbnpu_soft_program_unref(struct qbnpu_soft_program *program);
 
+/* ---- soft-trace.c ---- */
+
+/* The device's trace callback. */
+void qbnpu_soft_trace_item(const struct qbnpu_trace_item *item);
+
 /* ---- soft-query.c ---- */
 
 void qbnpu_soft_event_add(struct qbnpu_soft_device *device, uint64_t file_id,
