@@ -11,6 +11,7 @@
 #include "infer.h"
 #include "layout.h"
 #include "pinned-memory.h"
+#include "trace.h"
 #include "util.h"
 
 /* Items in one job: bounds what a batch stages at once. */
@@ -185,11 +186,26 @@ static size_t get_used_nbytes(const struct qbrt_array_part *part,
 	return nbytes;
 }
 
+QBRT_TRACE_COLD static void trace_copy(const struct qbrt_array_part *part,
+				       int64_t begin_ns, uint64_t nbytes)
+{
+	const struct qbrt_trace_event event = {
+		.name = "copy",
+		.begin_ns = begin_ns,
+		.end_ns = qbrt_now_ns(),
+		.model = qbrt_model_get_trace_number(part->match->model),
+		.nbytes = nbytes,
+	};
+
+	qbrt_trace_host(&event);
+}
+
 uint64_t qbrt_array_copy_in(const struct qbrt_array_part *part,
 			    const struct qbrt_array *inputs)
 {
 	const struct qbrt_array_match *match = part->match;
 	size_t num_inputs = match->entry->input_count;
+	int64_t begin_ns = qbrt_trace_begin();
 	struct sides sides;
 	uint64_t copied = 0;
 
@@ -204,6 +220,8 @@ uint64_t qbrt_array_copy_in(const struct qbrt_array_part *part,
 	for (size_t i = 0; i < match->entry->output_count; i++)
 		part->set->buffers[num_inputs + i]->nbytes =
 			get_used_nbytes(part, &match->outputs[i]);
+	if (begin_ns)
+		trace_copy(part, begin_ns, copied);
 	return copied;
 }
 
@@ -211,6 +229,7 @@ uint64_t qbrt_array_copy_out(const struct qbrt_array_part *part,
 			     const struct qbrt_array *outputs)
 {
 	size_t num_inputs = part->match->entry->input_count;
+	int64_t begin_ns = qbrt_trace_begin();
 	struct sides sides;
 	uint64_t copied = 0;
 
@@ -219,5 +238,7 @@ uint64_t qbrt_array_copy_out(const struct qbrt_array_part *part,
 		qbrt_layout_copy(&sides.host, &sides.device, &sides.quant);
 		copied += qbrt_view_get_nbytes(&sides.host);
 	}
+	if (begin_ns)
+		trace_copy(part, begin_ns, copied);
 	return copied;
 }

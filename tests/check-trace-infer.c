@@ -410,6 +410,49 @@ START_TEST(copies_add_up_to_the_counter)
 }
 END_TEST
 
+/* Q784 Q787: what the host copies for arrays, in the row of its thread. */
+START_TEST(copies_of_arrays_add_up_to_the_counter)
+{
+	struct qbrt_model_counters counters = { .size = sizeof(counters) };
+	const int64_t shape[] = { 64 };
+	uint8_t from[64] = { 1 };
+	uint8_t to[64];
+	const struct qbrt_array in = { .data = from,
+				       .shape = shape,
+				       .ndim = 1,
+				       .dtype = QBRT_DTYPE_UINT8 };
+	const struct qbrt_array out = {
+		.data = to, .shape = shape, .ndim = 1, .dtype = QBRT_DTYPE_UINT8
+	};
+	struct trace_folder folder;
+	struct trace_load load;
+	struct trace_file file;
+	uint64_t nbytes = 0;
+
+	trace_folder_make(&folder);
+	trace_load_open(&load, models_load_copy64());
+	ck_assert_ok(qbrt_trace_start(folder.path));
+	for (int i = 0; i < 10; i++)
+		ck_assert_ok(
+			qbrt_model_infer(load.model, NULL, &in, 1, &out, 1));
+	ck_assert_ok(qbrt_trace_stop());
+	qbrt_model_get_counters(load.model, &counters);
+	trace_read(folder.path, false, &file);
+	ck_assert_uint_eq(trace_count(&file, "copy"), 20);
+	for (size_t i = 0; i < file.num_events; i++)
+		if (!strcmp(file.events[i].name, "copy")) {
+			ck_assert_int_lt(file.events[i].pid, FIRST_PID);
+			nbytes += (uint64_t)file.events[i].nbytes;
+		}
+	ck_assert_uint_eq(nbytes, counters.copied_nbytes);
+	ck_assert_uint_eq(nbytes, 10 * 128);
+	assert_rows_nest(&file);
+	trace_free(&file);
+	trace_load_close(&load);
+	trace_folder_remove(&folder);
+}
+END_TEST
+
 /* Q785 Q786: results are looked at in each call. */
 START_TEST(a_thousand_starts_and_stops_under_load)
 {
@@ -449,6 +492,7 @@ size_t add_trace_infer_tests(struct qbrt_test *all)
 		QBRT_TEST(futures_have_the_events_of_calls),
 		QBRT_TEST(a_job_past_its_limit_has_run_as_long_as_it_did),
 		QBRT_TEST(copies_add_up_to_the_counter),
+		QBRT_TEST(copies_of_arrays_add_up_to_the_counter),
 		QBRT_TEST(a_thousand_starts_and_stops_under_load),
 	};
 
