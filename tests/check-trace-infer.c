@@ -263,7 +263,7 @@ static void check_queue(const struct trace_file *file,
 	ck_assert_int_eq(end->begin_ns, run->begin_ns);
 }
 
-/* Q784: waited for by wait, and by who takes the result. */
+/* Q784: waited for by wait, and by who takes the result; free disposes. */
 START_TEST(futures_have_the_events_of_calls)
 {
 	struct qbrt_pinned_memory *in[NUM_FUTURES], *out[NUM_FUTURES];
@@ -271,33 +271,36 @@ START_TEST(futures_have_the_events_of_calls)
 	struct trace_folder folder;
 	struct trace_load load;
 	struct trace_file file;
+	uint32_t identifier;
 
 	trace_folder_make(&folder);
 	trace_load_open(&load, models_load_slow(1, 0));
+	identifier = qbrt_model_get_identifier(load.model);
 	ck_assert_ok(qbrt_trace_start(folder.path));
 	submit_futures(load.model, in, out, futures);
 	for (int i = 0; i < NUM_FUTURES; i++)
 		ck_assert_ok(
 			i % 2 ? qbrt_future_wait(futures[i], -1)
 			      : qbrt_future_query_result(futures[i], NULL, 0));
-	ck_assert_ok(qbrt_trace_stop());
-	trace_read(folder.path, false, &file);
-	ck_assert_uint_eq(trace_count(&file, "run"), NUM_FUTURES);
-	ck_assert_uint_eq(trace_count(&file, "submit"), NUM_FUTURES);
-	ck_assert_uint_eq(trace_count(&file, "wait"), NUM_FUTURES);
-	ck_assert_uint_eq(trace_count(&file, "queue"), 2 * NUM_FUTURES);
-	assert_rows_nest(&file);
-	check_runs(&file, qbrt_model_get_identifier(load.model));
-	for (size_t i = 0; i < file.num_events; i++)
-		if (is_run(&file.events[i]))
-			check_queue(&file, &file.events[i]);
-	trace_free(&file);
 	for (int i = 0; i < NUM_FUTURES; i++) {
 		qbrt_future_free(futures[i]);
 		qbrt_pinned_memory_free(in[i]);
 		qbrt_pinned_memory_free(out[i]);
 	}
 	trace_load_close(&load);
+	ck_assert_ok(qbrt_trace_stop());
+	trace_read(folder.path, false, &file);
+	ck_assert_uint_eq(trace_count(&file, "run"), NUM_FUTURES);
+	ck_assert_uint_eq(trace_count(&file, "submit"), NUM_FUTURES);
+	ck_assert_uint_eq(trace_count(&file, "wait"), NUM_FUTURES);
+	ck_assert_uint_eq(trace_count(&file, "queue"), 2 * NUM_FUTURES);
+	ck_assert_uint_eq(trace_count(&file, "dispose"), 1);
+	assert_rows_nest(&file);
+	(void)check_runs(&file, identifier);
+	for (size_t i = 0; i < file.num_events; i++)
+		if (is_run(&file.events[i]))
+			check_queue(&file, &file.events[i]);
+	trace_free(&file);
 	trace_folder_remove(&folder);
 }
 END_TEST
