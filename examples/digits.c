@@ -5,13 +5,10 @@
  * the model. What a failed run holds ends with the process.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <qbruntime/qbrt.h>
 
-#define NUM_IMAGES 16
-#define NUM_DIGITS 10
+#include "digits-data.h"
 
 #define TRY(call) \
 	do { \
@@ -26,38 +23,6 @@ static int fail(const char *sentence)
 {
 	(void)fprintf(stderr, "digits: %s\n", sentence);
 	return 1;
-}
-
-/* "name" in the folder of the model. */
-static FILE *open_beside(const char *model, const char *name)
-{
-	const char *slash = strrchr(model, '/');
-	char path[4096];
-
-	(void)snprintf(path, sizeof(path), "%.*s%s",
-		       slash ? (int)(slash - model + 1) : 0, model, name);
-	return fopen(path, "r");
-}
-
-/* Of the next line "number label answer"; -1: there is none. */
-static long read_label(FILE *text)
-{
-	char line[256];
-
-	while (fgets(line, sizeof(line), text))
-		if (line[0] != '#' && strchr(line, ' '))
-			return strtol(strchr(line, ' '), NULL, 10);
-	return -1;
-}
-
-static int find_largest(const float *values)
-{
-	int largest = 0;
-
-	for (int i = 1; i < NUM_DIGITS; i++)
-		if (values[i] > values[largest])
-			largest = i;
-	return largest;
 }
 
 static int run(const char *path)
@@ -76,7 +41,8 @@ static int run(const char *path)
 	TRY(qbrt_model_load(path, NULL, &model));
 	TRY(qbrt_model_query_input(model, 0, 0, &image));
 	TRY(qbrt_model_query_output(model, 0, 0, &scores));
-	if (qbrt_model_get_num_inputs(model) != 1 || image.max_nbytes != 64 ||
+	if (qbrt_model_get_num_inputs(model) != 1 ||
+	    image.max_nbytes != IMAGE_NBYTES ||
 	    image.pinned_dtype != QBRT_DTYPE_UINT8 ||
 	    qbrt_model_get_num_outputs(model) != 1 ||
 	    scores.pinned_dtype != QBRT_DTYPE_FLOAT32 ||
@@ -97,7 +63,8 @@ static int run(const char *path)
 
 		/* from the file into the NPU's memory */
 		if (label < 0 || !pixels ||
-		    !fread(qbrt_pinned_memory_get_data(in), 64, 1, pixels))
+		    !fread(qbrt_pinned_memory_get_data(in), IMAGE_NBYTES, 1,
+			   pixels))
 			return fail("an image or its label is missing");
 		TRY(qbrt_model_infer_pinned_memory(model, NULL, &in, 1, &out,
 						   1));
