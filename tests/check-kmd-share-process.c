@@ -16,55 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "pass-fd.h"
 #include "util.h"
 
 #define READ_WRITE (PROT_READ | PROT_WRITE)
 #define SIZE 8192u
-
-static void send_fd(int socket, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	char byte = 0;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-
-	control.align.cmsg_level = SOL_SOCKET;
-	control.align.cmsg_type = SCM_RIGHTS;
-	control.align.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	if (sendmsg(socket, &message, 0) != 1)
-		_exit(90);
-}
-
-static int receive_fd(int socket)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	char byte;
-	struct iovec data = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	ck_assert_int_eq(recvmsg(socket, &message, MSG_CMSG_CLOEXEC), 1);
-	ck_assert_uint_eq(control.align.cmsg_type, SCM_RIGHTS);
-	memcpy(&fd, CMSG_DATA(&control.align), sizeof(fd));
-	return fd;
-}
 
 static void wait_for_end(pid_t child)
 {
@@ -99,14 +55,14 @@ static void run_exporter(int socket)
 	memset(data, 0x33, SIZE);
 	prime.handle = create.handle;
 	STEP(4, !kmd->ioctl(file, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime));
-	send_fd(socket, prime.fd);
+	STEP(5, pass_fd_send(socket, 0, prime.fd));
 	_exit(0);
 }
 
 /* K135 K311 */
 START_TEST(memory_outlives_the_process_that_made_it)
 {
-	uint32_t handle;
+	uint32_t handle, number;
 	int sockets[2];
 	uint8_t *seen;
 	pid_t child;
@@ -120,7 +76,8 @@ START_TEST(memory_outlives_the_process_that_made_it)
 	ck_assert_int_ge(child, 0);
 	if (!child)
 		run_exporter(sockets[1]);
-	fd = receive_fd(sockets[0]);
+	ck_assert(pass_fd_receive(sockets[0], &number, &fd));
+	ck_assert_int_ge(fd, 0);
 	handle = kmd_import_fd(kmd_file, fd);
 	wait_for_end(child);
 	ck_assert_int_eq(close(fd), 0);
