@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Export and import of pinned memory where something fails: what a driver may
- * answer, played by kmd-bend.c, and memory that runs out.
+ * answer, played by kmd-bend.c.
  */
 #include "check-pinned-fd.h"
 
@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "count-alloc.h"
 #include "counters.h"
 #include "kmd-bend.h"
 #include "util.h"
@@ -135,47 +134,6 @@ START_TEST(memory_that_cannot_be_mapped_is_not_imported)
 }
 END_TEST
 
-/* ST7: what the driver lacks it is asked for once more */
-START_TEST(no_memory_leaves_nothing_behind)
-{
-	const int64_t shape[] = { PINNED_FD_NBYTES };
-	struct qbrt_pinned_memory *mem, *view;
-	enum qbrt_status status;
-	long num, nth = 0, num_failed = 0;
-	int fd = -7;
-
-	pinned_fd_open_device();
-	mem = pinned_fd_alloc();
-	count_alloc_begin(1);
-	ck_assert_status(qbrt_pinned_memory_export_fd(mem, &fd),
-			 QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
-	(void)count_alloc_end();
-	ck_assert_int_eq(fd, -7);
-	fd = pinned_fd_export(mem);
-	do {
-		view = PINNED_FD_SENTINEL;
-		count_alloc_begin(++nth);
-		status = qbrt_pinned_memory_import_fd(
-			acc, fd, 0, QBRT_DTYPE_UINT8, shape, 1, &view);
-		num = count_alloc_end();
-		if (status) {
-			ck_assert_status(
-				status,
-				QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
-			ck_assert_ptr_eq(view, PINNED_FD_SENTINEL);
-			num_failed++;
-		} else {
-			qbrt_pinned_memory_free(view);
-		}
-	} while (num >= nth);
-	/* the handle, the count of its views, the mapping, the storage */
-	ck_assert_int_eq(num_failed, 4);
-	ck_assert_int_eq(close(fd), 0);
-	qbrt_pinned_memory_free(mem);
-	qbrt_accelerator_close(acc);
-}
-END_TEST
-
 size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -184,7 +142,6 @@ size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(the_pool_is_emptied_before_exhaustion_is_told,
 			       2),
 		QBRT_TEST(memory_that_cannot_be_mapped_is_not_imported),
-		QBRT_TEST(no_memory_leaves_nothing_behind),
 	};
 
 	memcpy(all, tests, sizeof(tests));

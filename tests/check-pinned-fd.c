@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Pinned memory by descriptor, between handles, threads and processes. What a
- * driver may answer is in check-pinned-fd-fail.c.
+ * driver may answer is in check-pinned-fd-fail.c, what may run out in
+ * check-pinned-fd-nth.c.
  */
 #include "check-pinned-fd.h"
 
@@ -84,7 +85,7 @@ void pinned_fd_refuse(int fd, size_t offset, int64_t num_bytes,
 	ck_assert_uint_eq(atomic_load(&qbrt_counters.live_buffers), live);
 }
 
-static int reopen_read_only(int fd)
+int pinned_fd_reopen_read_only(int fd)
 {
 	char path[32];
 	int opened;
@@ -238,7 +239,7 @@ START_TEST(a_read_only_descriptor_gives_memory_to_read)
 	mem = pinned_fd_alloc();
 	memset(pinned_fd_get_data(mem), 0x42, PINNED_FD_NBYTES);
 	fd = pinned_fd_export(mem);
-	read_only = reopen_read_only(fd);
+	read_only = pinned_fd_reopen_read_only(fd);
 	ck_assert_int_eq(close(fd), 0);
 	if (_i) {
 		qbrt_pinned_memory_free(mem);
@@ -494,5 +495,6 @@ int main(void)
 	while (tests[num].test)
 		num++;
 	num += pinned_fd_add_fail_tests(tests + num);
+	num += pinned_fd_add_nth_tests(tests + num);
 	return qbrt_test_run("pinned-fd", tests, num);
 }

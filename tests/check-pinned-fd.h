@@ -24,7 +24,11 @@ uint8_t *pinned_fd_get_data(const struct qbrt_pinned_memory *mem);
 void pinned_fd_refuse(int fd, size_t offset, int64_t num_bytes,
 		      enum qbrt_status status, const char *detail);
 
-/* Adds those of check-pinned-fd-fail.c; how many. */
+/* A second descriptor of it, which is read-only. */
+int pinned_fd_reopen_read_only(int fd);
+
+/* Add those of check-pinned-fd-fail.c and -nth.c; how many. */
 size_t pinned_fd_add_fail_tests(struct qbrt_test *all);
+size_t pinned_fd_add_nth_tests(struct qbrt_test *all);
 
 #endif

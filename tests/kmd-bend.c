@@ -212,15 +212,26 @@ static int bend_gem_close(int file, struct drm_gem_close *gem_close)
 	return qbrt_kmd_soft.ioctl(file, DRM_IOCTL_GEM_CLOSE, gem_close);
 }
 
+/* Of the requests that are to fail; 0: this one is not. */
+static int take_failure(void)
+{
+	if (atomic_fetch_sub(&kmd_bend.fail_skip, 1) <= 0 &&
+	    atomic_fetch_sub(&kmd_bend.fail_times, 1) > 0)
+		return kmd_bend.fail_err;
+	return 0;
+}
+
 static int bend_ioctl(int file, unsigned long request, void *arg)
 {
 	int err;
 
 	atomic_fetch_add(&kmd_bend.num_requests, 1);
-	if (request == kmd_bend.fail_request &&
-	    atomic_fetch_sub(&kmd_bend.fail_skip, 1) <= 0 &&
-	    atomic_fetch_sub(&kmd_bend.fail_times, 1) > 0)
-		return kmd_bend.fail_err;
+	if (request == kmd_bend.fail_request ||
+	    (kmd_bend.fails_any && request != DRM_IOCTL_GEM_CLOSE)) {
+		err = take_failure();
+		if (err)
+			return err;
+	}
 	switch (request) {
 	case DRM_IOCTL_QBNPU_QUERY:
 		return bend_query(file, arg);
@@ -247,6 +258,8 @@ static int bend_mmap(int file, uint64_t offset, size_t length, int prot,
 	atomic_fetch_add(&kmd_bend.num_requests, 1);
 	if (kmd_bend.mmap_err)
 		return kmd_bend.mmap_err;
+	if (kmd_bend.fails_any && take_failure())
+		return kmd_bend.fail_err;
 	return qbrt_kmd_soft.mmap(file, offset, length, prot, address);
 }
 

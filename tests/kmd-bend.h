@@ -45,8 +45,12 @@ struct kmd_bend {
 	bool is_paged;            /* no buffer is of a huge page's size */
 	bool hides_address;       /* device_addr is not told */
 
-	/* of requests fail_request, fail_times after fail_skip give fail_err */
+	/*
+	 * of requests fail_request, fail_times after fail_skip give fail_err;
+	 * fails_any: of all that take something, mmap among them
+	 */
 	unsigned long fail_request;
+	bool fails_any;
 	int fail_err;
 	atomic_int fail_skip;
 	atomic_int fail_times;
