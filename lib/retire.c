@@ -44,19 +44,27 @@ struct watch {
 
 static _Thread_local struct qbrt_retire *own_retire;
 
-/* lock held */
+/* Lock held. Without a ring the thread would sleep for ever: no way to fail. */
 static void ring(struct qbrt_retire *retire)
 {
 	const struct qbrt_device *device = retire->device;
+	const struct timespec pause = { .tv_nsec = RETRY_NS };
 	uint64_t point = ++retire->rings;
+	int err;
 	struct drm_syncobj_timeline_array signal = {
 		.handles = (uintptr_t)&retire->bell,
 		.points = (uintptr_t)&point,
 		.count_handles = 1,
 	};
 
-	(void)device->kmd->ioctl(device->file,
-				 DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, &signal);
+	for (;;) {
+		err = device->kmd->ioctl(device->file,
+					 DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL,
+					 &signal);
+		if (err != -ENOMEM && err != -EINTR)
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 /* New jobs go to the thread's own list. false: it is to stop. */
@@ -255,13 +263,11 @@ int qbrt_retire_watch(struct qbrt_device *device, struct qbrt_job *job)
 	struct qbrt_retire *retire;
 	int err;
 
+	err = get_retire(device, &retire);
+	if (err)
+		return err;
 	if (atomic_exchange(&job->is_watched, true))
 		return 0;
-	err = get_retire(device, &retire);
-	if (err) {
-		atomic_store(&job->is_watched, false);
-		return err;
-	}
 	(void)qbrt_job_ref(job);
 	(void)pthread_mutex_lock(&retire->lock);
 	job->next_watched = retire->first;
