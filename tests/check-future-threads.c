@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Futures in numbers and on many threads: none of their results is mixed up,
+ * whatever others do with the model meanwhile.
+ */
+#include "check-future.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model.h"
+#include "util.h"
+
+#define NUM_THREADS 8
+#define NUM_ROUNDS 10000 /* of all threads together */
+#define WINDOW 250
+#define NUM_MODELS 17
+
+/* Q364 Q366 Q805: none is read until the end of its window. */
+START_TEST(ten_thousand_futures_keep_their_own_results)
+{
+	static struct qbrt_pinned_memory *ins[WINDOW], *outs[WINDOW];
+	static struct qbrt_future *futures[WINDOW];
+	struct rig rig;
+
+	rig_open(&rig, NULL, load_copy(_i ? 1 : 8));
+	for (int i = 0; i < WINDOW; i++) {
+		ins[i] = alloc_64(&rig);
+		outs[i] = alloc_64(&rig);
+	}
+	for (unsigned int n = 0; n < NUM_ROUNDS; n += WINDOW) {
+		for (unsigned int i = 0; i < WINDOW; i++) {
+			fill(ins[i], n + i);
+			futures[i] = submit(&rig, ins[i], outs[i]);
+		}
+		/* a slot is free when the device has finished */
+		ck_assert_ok(rig_infer(&rig, NULL));
+		for (unsigned int i = 0; i < WINDOW; i++) {
+			ck_assert_ok(take(futures[i]));
+			ck_assert(holds(outs[i], n + i));
+		}
+	}
+	for (int i = 0; i < WINDOW; i++) {
+		qbrt_pinned_memory_free(ins[i]);
+		qbrt_pinned_memory_free(outs[i]);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+struct user {
+	pthread_t thread;
+	struct rig rig; /* its own buffers */
+	unsigned int number;
+	unsigned int num_ok;
+	unsigned int num_wrong;
+	enum qbrt_status unexpected;
+};
+
+/* Ways from an input to an output. */
+enum way {
+	WAY_INFER,
+	WAY_TAKE,
+	WAY_WAIT_TAKE,
+	WAY_POLL_TAKE,
+	WAY_CANCEL_TAKE,
+	WAY_FREE,
+	NUM_WAYS,
+};
+
+static enum qbrt_status free_and_wait(struct user *user,
+				      struct qbrt_future *future)
+{
+	qbrt_future_free(future);
+	return qbrt_pinned_memory_wait(user->rig.out, -1);
+}
+
+static enum qbrt_status go(struct user *user, enum way way)
+{
+	struct qbrt_future *future = NULL;
+	enum qbrt_status status;
+
+	if (way == WAY_INFER)
+		return rig_infer(&user->rig, NULL);
+	status = try_submit(&user->rig, user->rig.in, user->rig.out, NULL,
+			    &future);
+	if (status)
+		return status;
+	if (way == WAY_FREE)
+		return free_and_wait(user, future);
+	if (way == WAY_WAIT_TAKE)
+		status = qbrt_future_wait(future, -1);
+	if (way == WAY_CANCEL_TAKE)
+		status = qbrt_future_cancel(future, NULL);
+	while (way == WAY_POLL_TAKE && !is_done(future))
+		;
+	if (!status)
+		return take(future);
+	qbrt_future_free(future);
+	return status;
+}
+
+/* What dispose and cancel do to others' jobs and to one's own. */
+static bool is_expected(enum qbrt_status status, enum way way)
+{
+	return status == QBRT_MODEL_NOT_ALIVE ||
+	       status == QBRT_MODEL_NOT_LAUNCHED ||
+	       status == QBRT_MODEL_ASYNC_PIPELINE_NOT_ALIVE ||
+	       (way == WAY_FREE && status == QBRT_TENSOR_INVALID) ||
+	       (way == WAY_CANCEL_TAKE && status == QBRT_CANCELLED);
+}
+
+static void relaunch(struct user *user)
+{
+	enum qbrt_status status = qbrt_model_dispose(user->rig.model);
+
+	if (!status)
+		status = qbrt_model_launch(user->rig.model, user->rig.acc);
+	if (status)
+		user->unexpected = status;
+}
+
+static void *use_model(void *arg)
+{
+	struct user *user = arg;
+	unsigned int number = user->number;
+
+	for (unsigned int i = 0; i < NUM_ROUNDS / NUM_THREADS; i++) {
+		enum way way = (i * 7 + number) % NUM_WAYS;
+		unsigned int seed = number * NUM_ROUNDS + i;
+		enum qbrt_status status;
+
+		if (!number && i % 50 == 49)
+			relaunch(user);
+		fill(user->rig.in, seed);
+		status = go(user, way);
+		if (!status) {
+			user->num_ok++;
+			user->num_wrong += !holds(user->rig.out, seed);
+		} else if (!is_expected(status, way)) {
+			user->unexpected = status;
+		}
+	}
+	return NULL;
+}
+
+/* Q364 Q382 Q813: everything mixed, and a dispose now and then. */
+START_TEST(threads_mix_all_ways_of_one_model)
+{
+	struct user users[NUM_THREADS];
+	struct rig rig;
+
+	rig_open(&rig, NULL, load_copy(_i ? 1 : 4));
+	for (unsigned int i = 0; i < NUM_THREADS; i++) {
+		users[i] = (struct user){ .rig = rig, .number = i };
+		users[i].rig.in = alloc_64(&rig);
+		users[i].rig.out = alloc_64(&rig);
+	}
+	for (int i = 0; i < NUM_THREADS; i++)
+		ck_assert(!pthread_create(&users[i].thread, NULL, use_model,
+					  &users[i]));
+	for (int i = 0; i < NUM_THREADS; i++)
+		ck_assert(!pthread_join(users[i].thread, NULL));
+	for (int i = 0; i < NUM_THREADS; i++) {
+		ck_assert_int_eq(users[i].unexpected, QBRT_OK);
+		ck_assert_uint_eq(users[i].num_wrong, 0);
+		ck_assert_uint_gt(users[i].num_ok, 0);
+		qbrt_pinned_memory_free(users[i].rig.in);
+		qbrt_pinned_memory_free(users[i].rig.out);
+	}
+	ck_assert_ok(rig_infer(&rig, NULL));
+	rig_close(&rig);
+}
+END_TEST
+
+/* Q337: two threads that block in infer, both jobs started. */
+START_TEST(two_blocking_calls_are_in_flight_at_once)
+{
+	struct call calls[2] = { { 0 }, { 0 } };
+	struct gated gated;
+
+	gated_open(&gated, 2);
+	fill(gated.rig.in, 6);
+	for (int i = 0; i < 2; i++) {
+		calls[i].rig = &gated.rig;
+		calls[i].in = gated.rig.in;
+		calls[i].out = alloc_64(&gated.rig);
+		call_start(&calls[i]);
+	}
+	sim_wait_submitted(&gated.sim, 2);
+	ck_assert_ptr_nonnull(sim_begin(&gated.sim));
+	ck_assert_ptr_nonnull(sim_begin(&gated.sim));
+	ck_assert_uint_eq(sim_num_running(&gated.sim), 2);
+	sim_finish_all(&gated.sim);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(call_join(&calls[i]), QBRT_OK);
+		ck_assert(holds(calls[i].out, 6));
+		qbrt_pinned_memory_free(calls[i].out);
+	}
+	gated_close(&gated);
+}
+END_TEST
+
+static void *infer_some(void *arg)
+{
+	struct user *user = arg;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		unsigned int seed = user->number * 100 + i;
+		enum qbrt_status status;
+
+		fill(user->rig.in, seed);
+		status = go(user, i % 2 ? WAY_INFER : WAY_TAKE);
+		if (status)
+			user->unexpected = status;
+		user->num_wrong += !holds(user->rig.out, seed);
+	}
+	return NULL;
+}
+
+/* Q338: more models than a device has cores. */
+START_TEST(seventeen_models_infer_at_once)
+{
+	struct user users[NUM_MODELS];
+
+	for (unsigned int i = 0; i < NUM_MODELS; i++) {
+		users[i] = (struct user){ .number = i };
+		rig_open(&users[i].rig, NULL, load_copy(0));
+	}
+	for (int i = 0; i < NUM_MODELS; i++)
+		ck_assert(!pthread_create(&users[i].thread, NULL, infer_some,
+					  &users[i]));
+	for (int i = 0; i < NUM_MODELS; i++)
+		ck_assert(!pthread_join(users[i].thread, NULL));
+	for (int i = 0; i < NUM_MODELS; i++) {
+		ck_assert_int_eq(users[i].unexpected, QBRT_OK);
+		ck_assert_uint_eq(users[i].num_wrong, 0);
+		rig_close(&users[i].rig);
+	}
+}
+END_TEST
+
+struct asker {
+	pthread_t thread;
+	struct qbrt_future *future;
+	unsigned int number;
+	enum qbrt_status status;
+};
+
+/* Until the future is done, whoever's turn it is to find that out. */
+static void *ask(void *arg)
+{
+	struct asker *asker = arg;
+	struct qbrt_future *future = asker->future;
+	bool done = false;
+	int fd;
+
+	while (!done && !asker->status) {
+		asker->status = qbrt_future_query(future, &done);
+		if (asker->number % 2 && qbrt_future_get_status(future))
+			asker->status = QBRT_INTERNAL_ERROR;
+		if (*qbrt_future_get_detail(future))
+			asker->status = QBRT_INTERNAL_ERROR;
+		if (asker->number == 3 && !qbrt_future_export_fd(future, &fd))
+			(void)close(fd);
+		if (asker->number == 5)
+			asker->status = qbrt_future_wait(future, -1);
+	}
+	return NULL;
+}
+
+/* Q383 Q382: all members from any thread. */
+START_TEST(any_thread_may_ask_a_future)
+{
+	struct asker askers[NUM_THREADS];
+	struct rig rig;
+
+	rig_open(&rig, NULL, load_copy(0));
+	for (unsigned int round = 0; round < 100; round++) {
+		struct qbrt_future *future;
+
+		fill(rig.in, round);
+		future = submit(&rig, rig.in, rig.out);
+		for (unsigned int i = 0; i < NUM_THREADS; i++) {
+			askers[i] =
+				(struct asker){ .future = future, .number = i };
+			ck_assert(!pthread_create(&askers[i].thread, NULL, ask,
+						  &askers[i]));
+		}
+		for (int i = 0; i < NUM_THREADS; i++) {
+			ck_assert(!pthread_join(askers[i].thread, NULL));
+			ck_assert_int_eq(askers[i].status, QBRT_OK);
+		}
+		ck_assert_ok(take(future));
+		ck_assert(holds(rig.out, round));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+size_t add_future_thread_tests(struct qbrt_test *all)
+{
+	const struct qbrt_test tests[] = {
+		QBRT_LOOP_TEST(ten_thousand_futures_keep_their_own_results, 2),
+		QBRT_LOOP_TEST(threads_mix_all_ways_of_one_model, 2),
+		QBRT_TEST(two_blocking_calls_are_in_flight_at_once),
+		QBRT_TEST(seventeen_models_infer_at_once),
+		QBRT_TEST(any_thread_may_ask_a_future),
+	};
+
+	for (size_t i = 0; i < qbrt_array_size(tests); i++)
+		all[i] = tests[i];
+	return qbrt_array_size(tests);
+}
