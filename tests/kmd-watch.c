@@ -2,6 +2,7 @@
 /* A copy of the device's ops table whose ioctl counts and passes on. */
 #include "kmd-watch.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -35,10 +36,29 @@ static bool answer(unsigned long request, void *arg)
 	return request == DRM_IOCTL_QBNPU_PROGRAM_DESTROY;
 }
 
+/* mmap is request 0. */
+static bool takes_fault(unsigned long request)
+{
+	if (kmd_watch.fail_request && kmd_watch.fail_request != request)
+		return false;
+	return atomic_load(&kmd_watch.fail_at) > 0 &&
+	       atomic_fetch_sub(&kmd_watch.fail_at, 1) == 1;
+}
+
+static int watch_mmap(int file, uint64_t offset, size_t length, int prot,
+		      void **address)
+{
+	if (takes_fault(0))
+		return -ENOMEM;
+	return watched->mmap(file, offset, length, prot, address);
+}
+
 static int watch_ioctl(int file, unsigned long request, void *arg)
 {
 	atomic_fetch_add(&kmd_watch.requests[_IOC_NR(request)], 1);
 	atomic_fetch_add(&kmd_watch.total, 1);
+	if (takes_fault(request))
+		return -ENOMEM;
 	if (answer(request, arg))
 		return 0;
 	if (request == DRM_IOCTL_QBNPU_SUBMIT &&
@@ -63,6 +83,7 @@ void kmd_watch_begin(struct qbrt_accelerator *acc)
 	watched = acc->device->kmd;
 	watching = *watched;
 	watching.ioctl = watch_ioctl;
+	watching.mmap = watch_mmap;
 	acc->device->kmd = &watching;
 	for (unsigned int i = 0; i < num_queues; i++)
 		pools->queues[i].kmd = &watching;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Watches what one open device asks of its driver: counts the requests by
- * number, ends the wait of SUBMITs early as a signal would, and answers in the
- * driver's place for programs that it does not take.
+ * number, ends the wait of SUBMITs early as a signal would, answers in the
+ * driver's place for programs that it does not take, and fails the n-th.
  */
 #ifndef TESTS_KMD_WATCH_H
 #define TESTS_KMD_WATCH_H
@@ -24,6 +24,12 @@ struct kmd_watch {
 	/* programs and their jobs succeed at once, unseen by the driver */
 	atomic_bool answers_programs;
 	uint32_t params[4]; /* of the last such job */
+	/*
+	 * The fail_at-th request from now on, mmap too, fails with -ENOMEM once;
+	 * 0 or less: none does. Of one kind alone when fail_request is set.
+	 */
+	atomic_long fail_at;
+	unsigned long fail_request;
 };
 
 extern struct kmd_watch kmd_watch;

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT
+#include "test-util.h"
+int main(void)
+{
+	return 0;
+}
