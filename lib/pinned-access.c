@@ -199,10 +199,12 @@ qbrt_pinned_memory_end_cpu_access(struct qbrt_pinned_memory *mem)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "no CPU access of this memory is open");
 	err = sync(mem->storage, DRM_QBNPU_SYNC_END | get_sync_flags(is_write));
-	if (err)
-		return qbrt_fail_errno(QBRT_AT_BO_SYNC, err,
-				       "CPU access to pinned memory of device "
-				       "%s does not end",
-				       mem->storage->device->id);
-	return QBRT_OK;
+	if (!err)
+		return QBRT_OK;
+	/* still open, here as in the driver: the caller may end it again */
+	(void)push(mem->storage, is_write);
+	return qbrt_fail_errno(QBRT_AT_BO_SYNC, err,
+			       "CPU access to pinned memory of device "
+			       "%s does not end",
+			       mem->storage->device->id);
 }

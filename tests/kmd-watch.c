@@ -39,10 +39,13 @@ static bool answer(unsigned long request, void *arg)
 /* mmap is request 0. */
 static bool takes_fault(unsigned long request)
 {
-	if (kmd_watch.fail_request && kmd_watch.fail_request != request)
+	long at;
+
+	if ((kmd_watch.fail_request && kmd_watch.fail_request != request) ||
+	    atomic_load(&kmd_watch.fail_at) <= -kmd_watch.fail_more)
 		return false;
-	return atomic_load(&kmd_watch.fail_at) > 0 &&
-	       atomic_fetch_sub(&kmd_watch.fail_at, 1) == 1;
+	at = atomic_fetch_sub(&kmd_watch.fail_at, 1);
+	return at <= 1 && at > -kmd_watch.fail_more;
 }
 
 static int watch_mmap(int file, uint64_t offset, size_t length, int prot,

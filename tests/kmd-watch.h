@@ -25,10 +25,12 @@ struct kmd_watch {
 	atomic_bool answers_programs;
 	uint32_t params[4]; /* of the last such job */
 	/*
-	 * The fail_at-th request from now on, mmap too, fails with -ENOMEM once;
-	 * 0 or less: none does. Of one kind alone when fail_request is set.
+	 * The fail_at-th request from now on, mmap too, fails with -ENOMEM, and
+	 * fail_more after it; fail_at 0: none does. Only those of one kind when
+	 * fail_request is set.
 	 */
 	atomic_long fail_at;
+	long fail_more;
 	unsigned long fail_request;
 };
 
