@@ -353,7 +353,7 @@ enum kind {
 
 static void begin_faults(enum kind kind, long n)
 {
-	kmd_watch.fail_more = kind == TWO_REQUESTS;
+	atomic_store(&kmd_watch.fail_more, kind == TWO_REQUESTS);
 	atomic_store(&kmd_watch.fail_at, kind == ALLOCATION ? 0 : n);
 	count_alloc_begin(kind == ALLOCATION ? n : 0);
 }
@@ -364,7 +364,7 @@ static bool end_faults(enum kind kind, long n)
 	long num_allocs = count_alloc_end();
 	long left = atomic_exchange(&kmd_watch.fail_at, 0);
 
-	kmd_watch.fail_more = 0;
+	atomic_store(&kmd_watch.fail_more, 0);
 	return kind == ALLOCATION ? num_allocs >= n : left <= 0;
 }
 

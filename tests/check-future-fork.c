@@ -24,17 +24,6 @@
 #define NUM_CHILDREN 100
 #define NUM_FUTURES 5
 
-#if defined(__SANITIZE_THREAD__)
-#define FORKS_WITH_THREADS 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORKS_WITH_THREADS 0
-#endif
-#endif
-#ifndef FORKS_WITH_THREADS
-#define FORKS_WITH_THREADS 1
-#endif
-
 enum {
 	RUNNING,
 	QUEUED,
@@ -280,8 +269,8 @@ START_TEST(a_child_of_busy_threads_begins_anew)
 	atomic_bool is_over = false;
 	struct parent parent = { .num_calls = 0 };
 
-	if (!FORKS_WITH_THREADS)
-		QBRT_TEST_SKIP("the sanitizer cannot fork beside threads");
+	if (qbrt_test_has_tsan())
+		QBRT_TEST_SKIP("TSan cannot follow a fork beside threads");
 	rig_open(&parent.busy, "aries-rb,aries-rb", load_copy(4));
 	open_still(&parent);
 	parent.spare = load_copy(2);

@@ -91,7 +91,6 @@ START_TEST(a_pinned_result_takes_no_arrays)
 }
 END_TEST
 
-/* Q725 */
 START_TEST(a_future_describes_its_outputs)
 {
 	struct qbrt_io_info info = { .size = sizeof(info) };
@@ -296,7 +295,7 @@ START_TEST(as_many_wait_as_the_queue_takes)
 }
 END_TEST
 
-/* P63 */
+/* 512 bytes, in performance.md's table of bytes kept */
 START_TEST(a_future_is_small)
 {
 	ck_assert_uint_le(sizeof(struct qbrt_future) + 4 * sizeof(void *), 512);

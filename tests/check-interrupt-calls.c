@@ -219,7 +219,7 @@ static void interrupt_until_over(struct scene *scene)
 	ck_assert(!pthread_join(scene->thread, NULL));
 }
 
-/* Q739 Q750 Q339 */
+/* Q739 Q750 */
 START_TEST(a_signal_ends_a_wait_when_the_function_says_so)
 {
 	struct answer answer = { .says_stop = true };

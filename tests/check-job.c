@@ -256,7 +256,7 @@ START_TEST(a_refused_submit_leaves_no_trace)
 	bench_open(&bench);
 	kmd_watch_begin(bench.gated.rig.acc);
 	unit = unit_job_alloc(bench.device, &bench.num_freed);
-	kmd_watch.fail_request = DRM_IOCTL_QBNPU_SUBMIT;
+	atomic_store(&kmd_watch.fail_request, DRM_IOCTL_QBNPU_SUBMIT);
 	atomic_store(&kmd_watch.fail_at, 1);
 	ck_assert_int_eq(unit_job_submit(unit, bench.queue, NULL), -ENOMEM);
 	ck_assert_ptr_null(bench.queue->first);
@@ -280,7 +280,7 @@ START_TEST(a_lost_result_ends_the_job)
 	bench_open(&bench);
 	kmd_watch_begin(bench.gated.rig.acc);
 	unit = start(&bench, NULL);
-	kmd_watch.fail_request = DRM_IOCTL_QBNPU_WAIT;
+	atomic_store(&kmd_watch.fail_request, DRM_IOCTL_QBNPU_WAIT);
 	atomic_store(&kmd_watch.fail_at, 1);
 	ck_assert_int_eq(qbrt_job_wait(&unit->job, INT64_MAX), 0);
 	ck_assert_int_eq(unit->err, -ENOMEM);

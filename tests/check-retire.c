@@ -252,9 +252,9 @@ START_TEST(the_thread_may_close_the_device_itself)
 	rig_close(&gated.rig);
 	ck_assert_uint_eq(count_retire_threads(), 1);
 	ck_assert(sim_finish(&gated.sim, job, QBNPU_CAUSE_NONE));
+	/* the stepped engine went with its device */
 	while (count_retire_threads())
 		sched_yield();
-	sim_detach(&gated.sim);
 	/* what is left of it opens anew */
 	gated_open(&gated, 0);
 	gated_close(&gated);
@@ -280,7 +280,7 @@ START_TEST(a_failed_request_loses_no_job)
 	ck_assert_ok(qbrt_device_take_queue(rig.acc->device, &queue));
 	unit = unit_job_alloc(rig.acc->device, &num_freed);
 	ck_assert_int_eq(unit_job_submit(unit, queue, NULL), 0);
-	kmd_watch.fail_request = requests[_i];
+	atomic_store(&kmd_watch.fail_request, requests[_i]);
 	atomic_store(&kmd_watch.fail_at, 1);
 	err = qbrt_retire_watch(rig.acc->device, &unit->job);
 	if (_i == 0) {
@@ -390,7 +390,7 @@ START_TEST(a_refused_callback_may_be_set_again)
 	gated_open(&gated, 0);
 	future = submit(&gated.rig, gated.rig.in, gated.rig.out);
 	kmd_watch_begin(gated.rig.acc);
-	kmd_watch.fail_request = DRM_IOCTL_SYNCOBJ_CREATE;
+	atomic_store(&kmd_watch.fail_request, DRM_IOCTL_SYNCOBJ_CREATE);
 	atomic_store(&kmd_watch.fail_at, 1);
 	ck_assert_status(
 		qbrt_future_set_callback(future, count_call, &num_calls),

@@ -39,13 +39,15 @@ static bool answer(unsigned long request, void *arg)
 /* mmap is request 0. */
 static bool takes_fault(unsigned long request)
 {
+	unsigned long only = atomic_load(&kmd_watch.fail_request);
+	long more = atomic_load(&kmd_watch.fail_more);
 	long at;
 
-	if ((kmd_watch.fail_request && kmd_watch.fail_request != request) ||
-	    atomic_load(&kmd_watch.fail_at) <= -kmd_watch.fail_more)
+	if ((only && only != request) ||
+	    atomic_load(&kmd_watch.fail_at) <= -more)
 		return false;
 	at = atomic_fetch_sub(&kmd_watch.fail_at, 1);
-	return at <= 1 && at > -kmd_watch.fail_more;
+	return at <= 1 && at > -more;
 }
 
 static int watch_mmap(int file, uint64_t offset, size_t length, int prot,

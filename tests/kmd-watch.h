@@ -30,8 +30,8 @@ struct kmd_watch {
 	 * fail_request is set.
 	 */
 	atomic_long fail_at;
-	long fail_more;
-	unsigned long fail_request;
+	atomic_long fail_more;
+	atomic_ulong fail_request;
 };
 
 extern struct kmd_watch kmd_watch;

@@ -200,6 +200,15 @@ bool qbrt_test_is_instrumented(void)
 #endif
 }
 
+bool qbrt_test_has_tsan(void)
+{
+#ifdef HAS_TSAN
+	return true;
+#else
+	return false;
+#endif
+}
+
 int qbrt_test_skip_all(const char *reason)
 {
 	printf("1..0 # SKIP %s\n", reason);

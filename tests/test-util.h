@@ -100,4 +100,7 @@ bool qbrt_test_has_huge_pages(void);
 /* True under ASan, TSan or valgrind, where some limits cannot be tested. */
 bool qbrt_test_is_instrumented(void);
 
+/* True under TSan, which cannot follow a child of fork beside threads. */
+bool qbrt_test_has_tsan(void);
+
 #endif

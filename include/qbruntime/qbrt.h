@@ -995,7 +995,7 @@ qbrt_pinned_memory_begin_cpu_access(struct qbrt_pinned_memory *mem,
 				    uint32_t flags);
 
 /*
- * Ends the access begun last.
+ * Ends the access begun last; one that fails leaves it open.
  * QBRT_INVALID_ARGUMENT: none is open; QBRT_FORKED_PROCESS.
  * Threads: any. Since: 0.1.
  */
