@@ -387,6 +387,7 @@ static bool run_with_fault(const struct scenario *scenario, enum kind kind,
 			   long n, unsigned int *num_failed)
 {
 	struct scene scene = { .fd = -1 };
+	long num_threads = qbrt_test_count_threads();
 	enum qbrt_status status;
 	bool was_reached;
 
@@ -405,6 +406,9 @@ static bool run_with_fault(const struct scenario *scenario, enum kind kind,
 	}
 	scenario->tear_down(&scene);
 	rig_close(scene.rig);
+	/* the retirement thread may be the last to have had the device */
+	while (qbrt_test_count_threads() > num_threads)
+		sched_yield();
 	return was_reached;
 }
 

@@ -40,6 +40,7 @@ static struct qbrt_model *load_sum(void)
 		.num_programs = 1,
 		.may_alias = true,
 	};
+	struct qbrt_model *model;
 	uint16_t a;
 
 	prog_begin(&prog);
@@ -48,7 +49,9 @@ static struct qbrt_model *load_sum(void)
 		    prog_input(&prog, QBNPU_DTYPE_F32, DIMS(16)),
 		    prog_output(&prog, QBNPU_DTYPE_F32, DIMS(16)));
 	((struct qbnpu_cmd *)(void *)prog.commands)->flags = QBNPU_CMD_IN_PLACE;
-	return models_load(&spec);
+	model = models_load(&spec);
+	prog_end(&prog);
+	return model;
 }
 
 static enum qbrt_status submit_sum(const struct rig *rig,

@@ -241,8 +241,8 @@ END_TEST
 /* SO2: the job that it watches is the last that has the device. */
 START_TEST(the_thread_may_close_the_device_itself)
 {
+	struct gated gated, again;
 	struct qbnpu_job *job;
-	struct gated gated;
 
 	gated_open(&gated, 0);
 	qbrt_future_free(submit(&gated.rig, gated.rig.in, gated.rig.out));
@@ -256,8 +256,8 @@ START_TEST(the_thread_may_close_the_device_itself)
 	while (count_retire_threads())
 		sched_yield();
 	/* what is left of it opens anew */
-	gated_open(&gated, 0);
-	gated_close(&gated);
+	gated_open(&again, 0);
+	gated_close(&again);
 }
 END_TEST
 
