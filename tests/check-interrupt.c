@@ -122,8 +122,9 @@ START_TEST(a_child_may_set_and_ask)
 	int values[2] = { 1, 2 };
 	pthread_t thread;
 
-	if (qbrt_test_has_tsan())
-		QBRT_TEST_SKIP("TSan cannot follow a fork beside threads");
+	if (qbrt_test_has_sanitizer())
+		QBRT_TEST_SKIP(
+			"sanitizers cannot follow a fork beside threads");
 	qbrt_set_interrupt_function(is_same, &values[0]);
 	ck_assert(!pthread_create(&thread, NULL, set_often, values));
 	for (int i = 0; i < 50; i++) {

@@ -3,6 +3,7 @@
 #include "gated.h"
 
 #include <drm.h>
+#include <stdlib.h>
 
 #include "accelerator-pool.h"
 #include "soft/soft.h"
@@ -14,6 +15,8 @@ struct qbrt_model *load_copy(unsigned int activation_slots)
 
 void gated_open(struct gated *gated, unsigned int activation_slots)
 {
+	/* a job may stand for as long as the machine is slow */
+	setenv("QBRUNTIME_NPU_TIMEOUT_MS", "600000", 1);
 	rig_open(&gated->rig, NULL, load_copy(activation_slots));
 	sim_attach(&gated->sim, qbnpu_soft_npu(0));
 }

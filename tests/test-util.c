@@ -200,9 +200,9 @@ bool qbrt_test_is_instrumented(void)
 #endif
 }
 
-bool qbrt_test_has_tsan(void)
+bool qbrt_test_has_sanitizer(void)
 {
-#ifdef HAS_TSAN
+#if defined(HAS_TSAN) || defined(HAS_ASAN)
 	return true;
 #else
 	return false;

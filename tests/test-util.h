@@ -100,7 +100,10 @@ bool qbrt_test_has_huge_pages(void);
 /* True under ASan, TSan or valgrind, where some limits cannot be tested. */
 bool qbrt_test_is_instrumented(void);
 
-/* True under TSan, which cannot follow a child of fork beside threads. */
-bool qbrt_test_has_tsan(void);
+/*
+ * True under ASan and TSan: their children of fork inherit locks from threads
+ * that they lack.
+ */
+bool qbrt_test_has_sanitizer(void);
 
 #endif
