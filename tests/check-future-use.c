@@ -273,8 +273,7 @@ START_TEST(a_call_waits_behind_a_host_write_that_waits)
 	fill(gated.rig.in, 2);
 	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
 	writer.mem = gated.rig.in;
-	ck_assert(
-		!pthread_create(&writer.thread, NULL, open_and_write, &writer));
+	ck_assert(!pthread_create(&writer.thread, NULL, write_all, &writer));
 	while (!(atomic_load(&writer.mem->storage->uses) &
 		 QBRT_STORAGE_WAITING_WRITER))
 		sched_yield();
