@@ -320,9 +320,9 @@ END_TEST
 
 struct asker {
 	pthread_t thread;
-	unsigned int number;
 	struct unit_job **units;
 	struct qbrt_queue *queue;
+	unsigned int number;
 	unsigned int num_wrong;
 };
 
