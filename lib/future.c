@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "pinned-memory.h"
 #include "retire.h"
@@ -24,13 +22,6 @@
 #define MARK_ENDED 1u
 #define MARK_TAKEN 2u
 
-enum callback_state {
-	CALLBACK_NONE,
-	CALLBACK_CHANGING,
-	CALLBACK_SET,
-	CALLBACK_DONE, /* called, or never to be */
-};
-
 static struct qbrt_future *from_job(const struct qbrt_job *job)
 {
 	return (struct qbrt_future *)(uintptr_t)job;
@@ -39,11 +30,6 @@ static struct qbrt_future *from_job(const struct qbrt_job *job)
 static struct qbrt_storage **get_outputs(struct qbrt_future *future)
 {
 	return future->storages + future->num_inputs;
-}
-
-static struct qbrt_device *get_device(const struct qbrt_future *future)
-{
-	return future->storages[future->num_inputs]->device;
 }
 
 /* ---- the job ---- */
@@ -165,22 +151,6 @@ static void end(struct qbrt_job *job, int err,
 		let_go(future);
 }
 
-static bool claim_callback(struct qbrt_future *future)
-{
-	unsigned int set = CALLBACK_SET;
-
-	return atomic_compare_exchange_strong(&future->callback, &set,
-					      CALLBACK_DONE);
-}
-
-static void notify(struct qbrt_job *job)
-{
-	struct qbrt_future *future = from_job(job);
-
-	if (claim_callback(future))
-		future->function(future->arg, future);
-}
-
 static void free_future(struct qbrt_job *job)
 {
 	struct qbrt_future *future = from_job(job);
@@ -196,7 +166,7 @@ static void free_future(struct qbrt_job *job)
 
 static const struct qbrt_job_ops job_ops = {
 	.end = end,
-	.notify = notify,
+	.notify = qbrt_future_notify,
 	.free = free_future,
 	.get_use = get_use,
 };
@@ -229,13 +199,13 @@ qbrt_future_alloc(struct qbrt_model *model,
 
 /* ---- the handle ---- */
 
-static enum qbrt_status check(const struct qbrt_future *future,
-			      const char *function)
+enum qbrt_status qbrt_future_check(const struct qbrt_future *future,
+				   const char *function)
 {
 	if (!future)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT, "%s: future is NULL",
 				 function);
-	return qbrt_device_check_fork(get_device(future));
+	return qbrt_device_check_fork(qbrt_future_get_device(future));
 }
 
 static enum qbrt_status fail_taken(const struct qbrt_future *future)
@@ -250,12 +220,6 @@ static bool is_taken(const struct qbrt_future *future)
 	return atomic_load(&future->marks) & MARK_TAKEN;
 }
 
-/* For who asks in passing: a const future's job may end here. */
-static bool has_ended(const struct qbrt_future *future)
-{
-	return qbrt_job_collect((struct qbrt_job *)(uintptr_t)&future->job);
-}
-
 static enum qbrt_status wait_ended(struct qbrt_future *future, int64_t timeout)
 {
 	int64_t deadline_ns = timeout < 0 ? INT64_MAX : 0;
@@ -263,7 +227,10 @@ static enum qbrt_status wait_ended(struct qbrt_future *future, int64_t timeout)
 
 	if (timeout > 0)
 		deadline_ns = qbrt_deadline_ns(timeout);
-	err = qbrt_model_wait_job(future->run.model, &future->job, deadline_ns);
+	/* who only looks leaves no event in a trace */
+	err = timeout ? qbrt_model_wait_job(future->run.model, &future->job,
+					    deadline_ns)
+		      : qbrt_job_wait(&future->job, 0);
 	if (err == -ETIME)
 		return qbrt_fail(
 			QBRT_TIMED_OUT,
@@ -281,7 +248,7 @@ static enum qbrt_status wait_ended(struct qbrt_future *future, int64_t timeout)
 QBRT_API enum qbrt_status qbrt_future_wait(struct qbrt_future *future,
 					   int64_t timeout)
 {
-	enum qbrt_status status = check(future, "qbrt_future_wait");
+	enum qbrt_status status = qbrt_future_check(future, "qbrt_future_wait");
 
 	if (status)
 		return status;
@@ -293,14 +260,15 @@ QBRT_API enum qbrt_status qbrt_future_wait(struct qbrt_future *future,
 QBRT_API enum qbrt_status qbrt_future_query(const struct qbrt_future *future,
 					    bool *done)
 {
-	enum qbrt_status status = check(future, "qbrt_future_query");
+	enum qbrt_status status =
+		qbrt_future_check(future, "qbrt_future_query");
 
 	if (status)
 		return status;
 	if (!done)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_future_query: done is NULL");
-	*done = has_ended(future);
+	*done = qbrt_future_has_ended(future);
 	return QBRT_OK;
 }
 
@@ -308,7 +276,8 @@ QBRT_API enum qbrt_status
 qbrt_future_query_output(const struct qbrt_future *future, size_t index,
 			 struct qbrt_io_info *info)
 {
-	enum qbrt_status status = check(future, "qbrt_future_query_output");
+	enum qbrt_status status =
+		qbrt_future_check(future, "qbrt_future_query_output");
 
 	if (status)
 		return status;
@@ -322,7 +291,8 @@ QBRT_API enum qbrt_status
 qbrt_future_query_result(struct qbrt_future *future,
 			 const struct qbrt_array *outputs, size_t num_outputs)
 {
-	enum qbrt_status status = check(future, "qbrt_future_query_result");
+	enum qbrt_status status =
+		qbrt_future_check(future, "qbrt_future_query_result");
 
 	if (status)
 		return status;
@@ -355,75 +325,20 @@ qbrt_future_query_result(struct qbrt_future *future,
 QBRT_API enum qbrt_status
 qbrt_future_get_status(const struct qbrt_future *future)
 {
-	if (!future || qbrt_device_is_inherited(get_device(future)) ||
-	    !has_ended(future))
+	if (!future ||
+	    qbrt_device_is_inherited(qbrt_future_get_device(future)) ||
+	    !qbrt_future_has_ended(future))
 		return QBRT_OK;
 	return future->job.status;
 }
 
 QBRT_API const char *qbrt_future_get_detail(const struct qbrt_future *future)
 {
-	if (!future || qbrt_device_is_inherited(get_device(future)) ||
-	    !has_ended(future) || !future->job.detail)
+	if (!future ||
+	    qbrt_device_is_inherited(qbrt_future_get_device(future)) ||
+	    !qbrt_future_has_ended(future) || !future->job.detail)
 		return "";
 	return future->job.detail;
-}
-
-QBRT_API enum qbrt_status qbrt_future_cancel(struct qbrt_future *future,
-					     bool *cancelled)
-{
-	enum qbrt_status status = check(future, "qbrt_future_cancel");
-	int err = 0;
-
-	if (status)
-		return status;
-	if (!has_ended(future))
-		err = qbrt_queue_cancel(future->job.queue, future->job.number);
-	if (err)
-		return qbrt_fail_errno(QBRT_AT_CANCEL, err,
-				       "%s: the inference cannot be cancelled",
-				       future->run.model->name);
-	if (cancelled)
-		*cancelled = !err && qbrt_job_poll(&future->job) &&
-			     future->job.status == QBRT_CANCELLED &&
-			     future->has_not_run;
-	return QBRT_OK;
-}
-
-QBRT_API enum qbrt_status
-qbrt_future_set_callback(struct qbrt_future *future,
-			 qbrt_future_function function, void *arg)
-{
-	enum qbrt_status status = check(future, "qbrt_future_set_callback");
-	unsigned int none = CALLBACK_NONE;
-	int err = 0;
-
-	if (status)
-		return status;
-	if (!function)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "qbrt_future_set_callback: function is NULL");
-	if (!atomic_compare_exchange_strong(&future->callback, &none,
-					    CALLBACK_CHANGING))
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: this future has a callback already",
-				 future->run.model->name);
-	future->function = function;
-	future->arg = arg;
-	atomic_store(&future->callback, CALLBACK_SET);
-	if (!has_ended(future))
-		err = qbrt_retire_watch(get_device(future), &future->job);
-	else
-		notify(&future->job);
-	if (!err)
-		return QBRT_OK;
-	/* the job may have been watched, and told, for another reason */
-	if (!claim_callback(future))
-		return QBRT_OK;
-	atomic_store(&future->callback, CALLBACK_NONE);
-	return qbrt_fail_errno(QBRT_AT_SYNCOBJ, err,
-			       "%s: no thread for callbacks",
-			       future->run.model->name);
 }
 
 /* In a child of fork: only the child's own memory, and no lock. */
@@ -440,64 +355,20 @@ QBRT_API void qbrt_future_free(struct qbrt_future *future)
 
 	if (!future)
 		return;
-	if (qbrt_device_is_inherited(get_device(future))) {
+	if (qbrt_device_is_inherited(qbrt_future_get_device(future))) {
 		free_inherited(future);
 		return;
 	}
 	/* a callback that has not begun is not wanted any more */
-	state = CALLBACK_SET;
+	state = QBRT_CALLBACK_SET;
 	(void)atomic_compare_exchange_strong(&future->callback, &state,
-					     CALLBACK_DONE);
+					     QBRT_CALLBACK_DONE);
 	if (set_mark(future, MARK_TAKEN))
 		let_go(future);
 	/* without a thread that would end it, the call waits itself */
-	if (!has_ended(future) &&
-	    qbrt_retire_watch(get_device(future), &future->job))
+	if (!qbrt_future_has_ended(future) &&
+	    qbrt_retire_watch(qbrt_future_get_device(future), &future->job))
 		while (qbrt_job_wait(&future->job, INT64_MAX))
 			;
 	qbrt_job_unref(&future->job);
-}
-
-/* An eventfd that the driver tells when the job's point comes. */
-static int tell_eventfd(const struct qbrt_future *future, int fd)
-{
-	const struct qbrt_queue *queue = future->job.queue;
-	struct drm_syncobj_eventfd request = {
-		.handle = queue->syncobj,
-		.point = future->job.number,
-		.fd = fd,
-	};
-
-	return queue->kmd->ioctl(queue->file, DRM_IOCTL_SYNCOBJ_EVENTFD,
-				 &request);
-}
-
-QBRT_API enum qbrt_status qbrt_future_export_fd(struct qbrt_future *future,
-						int *fd)
-{
-	enum qbrt_status status = check(future, "qbrt_future_export_fd");
-	bool is_done;
-	int new_fd;
-	int err;
-
-	if (status)
-		return status;
-	if (!fd)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "qbrt_future_export_fd: fd is NULL");
-	is_done = has_ended(future);
-	new_fd = eventfd(is_done, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = new_fd < 0 ? -errno : 0;
-	if (!err && !is_done)
-		err = tell_eventfd(future, new_fd);
-	if (err) {
-		if (new_fd >= 0)
-			(void)close(new_fd);
-		return qbrt_fail_errno(QBRT_AT_SYNCOBJ, err,
-				       "%s: no descriptor for a future: %s",
-				       future->run.model->name,
-				       qbrt_errno_words(err));
-	}
-	*fd = new_fd;
-	return QBRT_OK;
 }

@@ -36,6 +36,13 @@ struct qbrt_future_arrays {
 	void (*free)(void *staging);
 };
 
+enum qbrt_callback_state {
+	QBRT_CALLBACK_NONE,
+	QBRT_CALLBACK_CHANGING,
+	QBRT_CALLBACK_SET,
+	QBRT_CALLBACK_DONE, /* called, or never to be */
+};
+
 struct qbrt_future {
 	struct qbrt_job job; /* first */
 	struct qbrt_model_run run;
@@ -48,7 +55,7 @@ struct qbrt_future {
 	bool has_not_run;        /* ended before it began */
 	/* jobs that write its inputs and come before it, with references */
 	struct qbrt_job **writers;
-	atomic_uint callback; /* enum of future.c */
+	atomic_uint callback; /* enum qbrt_callback_state */
 	qbrt_future_function function;
 	void *arg;
 	const struct qbrt_future_arrays *arrays; /* NULL: pinned memory */
@@ -65,5 +72,29 @@ qbrt_future_alloc(struct qbrt_model *model,
 		  struct qbrt_pinned_memory *const inputs[], size_t num_inputs,
 		  struct qbrt_pinned_memory *const outputs[],
 		  size_t num_outputs);
+
+static inline struct qbrt_device *
+qbrt_future_get_device(const struct qbrt_future *future)
+{
+	return future->storages[future->num_inputs]->device;
+}
+
+/* NULL, or of the parent of a fork. */
+enum qbrt_status qbrt_future_check(const struct qbrt_future *future,
+				   const char *function);
+
+/* For who asks in passing: a const future's job may end here. */
+static inline bool qbrt_future_has_ended(const struct qbrt_future *future)
+{
+	return qbrt_job_collect((struct qbrt_job *)(uintptr_t)&future->job);
+}
+
+/* ---- future-tell.c ---- */
+
+/* true: the callback is the caller's to call. */
+bool qbrt_future_claim_callback(struct qbrt_future *future);
+
+/* Calls the callback if there is one that was not called. */
+void qbrt_future_notify(struct qbrt_job *job);
 
 #endif
