@@ -279,6 +279,8 @@ qbrt_model_submit(struct qbrt_model *model,
 		return status;
 	inference.timeout = known.timeout;
 	inference.is_try = known.flags & QBRT_INFER_TRY;
+	if (known.flags & QBRT_INFER_BLOCKING)
+		inference.wait_flags = DRM_QBNPU_WAIT_BLOCKING;
 	qbrt_inference_enter(&inference, launched, begin_ns);
 	status = check_call(model, known.flags, &list, &match);
 	if (!status)

@@ -92,6 +92,7 @@ static void fill_future(struct qbrt_future *future,
 
 	qbrt_inference_describe(inference, &future->run);
 	future->run.is_queued = true;
+	future->job.wait_flags = inference->wait_flags;
 	future->slot = slot;
 	future->variant = (size_t)(inference->variant - launched->variants);
 	future->aliased_inputs = inference->aliased_inputs;
@@ -235,8 +236,8 @@ QBRT_API enum qbrt_status qbrt_model_submit_pinned_memory(
 	inference.has_items = false;
 	inference.arrays = NULL;
 	inference.staging = NULL;
-	status = qbrt_inference_read_options(&inference, options,
-					     QBRT_INFER_TRY);
+	status = qbrt_inference_read_options(
+		&inference, options, QBRT_INFER_TRY | QBRT_INFER_BLOCKING);
 	if (!status)
 		status = qbrt_inference_check_available(&inference);
 	if (!status)

@@ -126,6 +126,6 @@ enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference);
 
 /* Everything of a queued call after the checks. */
 enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,
-				       struct qbrt_future **future);
+				       struct qbrt_future **result);
 
 #endif

@@ -166,7 +166,8 @@ int qbrt_job_wait(struct qbrt_job *job, int64_t deadline_ns)
 
 	if (qbrt_job_has_ended(job))
 		return 0;
-	err = qbrt_queue_wait(job->queue, job->number, 0, deadline_ns, &wait);
+	err = qbrt_queue_wait(job->queue, job->number, job->wait_flags,
+			      deadline_ns, &wait);
 	if (err == -ETIME || err == -EINTR)
 		return err;
 	end_job(job, err, &wait);

@@ -52,6 +52,7 @@ struct qbrt_job {
 	/* of the launched model's jobs (model-jobs.c), its lock */
 	struct qbrt_job *next_of_model, *previous_of_model;
 	bool was_stopped;
+	uint32_t wait_flags; /* DRM_QBNPU_WAIT_... of who waits for it */
 	/* when it has ended: its status and sentence, NULL: "" */
 	enum qbrt_status status;
 	char *detail;

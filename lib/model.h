@@ -74,7 +74,7 @@ struct qbrt_launched {
 
 #define QBRT_CACHE_LINE 64
 
-/* Sums since load; relaxed. In cache lines of its own: every job counts. */
+/* Sums since load; relaxed. */
 struct qbrt_model_totals {
 	_Alignas(QBRT_CACHE_LINE) atomic_uint_fast64_t submitted;
 	atomic_uint_fast64_t completed, failed, cancelled;
@@ -103,32 +103,33 @@ static inline void qbrt_totals_add_success(struct qbrt_model_totals *totals,
 #define QBRT_MODEL_LAUNCHED 0x80000000u
 
 struct qbrt_model {
-	atomic_uint references; /* the handle, and every future */
+	/* in cache lines of its own: every job counts */
+	struct qbrt_model_totals totals;
 	struct qbrt_model_file *file;
-	char *path; /* as given; of a descriptor "" */
-	char *name; /* for sentences, never empty */
+	char *path;               /* as given; of a descriptor "" */
+	char *name;               /* for sentences, never empty */
+	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
+	/* launch_lock; without it between enter and leave */
+	struct qbrt_launched *launched;
+	/* of the running launch, for getters; 0: not launched */
+	atomic_uint_fast64_t core_mask;
+	/* what the configuration asks for; constant from load on */
+	uint64_t wanted_cores;     /* bit cluster * 8 + core; 0: none named */
+	uint32_t wanted_num_cores; /* of Single; 0: all, or wanted_cores */
+	uint32_t wanted_slots;     /* 0: the default */
 	uint32_t identifier;
 	uint32_t mode; /* enum qbrt_core_mode, resolved */
 	/* qbrt_fork_generation() of who launched it, ever; 0: nobody did */
 	atomic_int owner;
 	/* bit 31: launched; below it, how many threads are inside */
 	atomic_uint users;
-	atomic_bool was_launched;
-	/* of the running launch, for getters; 0: not launched */
-	atomic_uint_fast64_t core_mask;
 	atomic_uint num_slots;
-	struct qbrt_model_totals totals;
+	atomic_uint references; /* the handle, and every future */
+	atomic_bool was_launched;
+	bool has_async_pipeline;
 	/* taken by launch, and by who gives the device's things back */
 	pthread_mutex_t launch_lock;
 	pthread_cond_t retired; /* launched became NULL */
-	/* launch_lock; without it between enter and leave */
-	struct qbrt_launched *launched;
-	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
-	/* what the configuration asks for; constant from load on */
-	uint64_t wanted_cores;     /* bit cluster * 8 + core; 0: none named */
-	uint32_t wanted_num_cores; /* of Single; 0: all, or wanted_cores */
-	uint32_t wanted_slots;     /* 0: the default */
-	bool has_async_pipeline;
 };
 
 /*

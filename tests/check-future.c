@@ -155,23 +155,25 @@ END_TEST
 /* Q731 */
 START_TEST(submit_takes_its_own_flags_alone)
 {
-	const struct qbrt_infer_options blocking = {
-		.size = sizeof(blocking),
-		.flags = QBRT_INFER_BLOCKING,
+	const struct qbrt_infer_options layout = {
+		.size = sizeof(layout),
+		.flags = QBRT_INFER_HWC,
 	};
-	const struct qbrt_infer_options tries = {
-		.size = sizeof(tries),
-		.flags = QBRT_INFER_TRY,
+	const struct qbrt_infer_options both = {
+		.size = sizeof(both),
+		.flags = QBRT_INFER_TRY | QBRT_INFER_BLOCKING,
 	};
 	struct qbrt_future *future = NULL;
 	struct rig rig;
 
 	rig_open(&rig, NULL, load_copy(0));
-	ck_assert_status(try_submit(&rig, rig.in, rig.out, &blocking, &future),
+	ck_assert_status(try_submit(&rig, rig.in, rig.out, &layout, &future),
 			 QBRT_INVALID_ARGUMENT);
 	ck_assert_ptr_null(future);
-	ck_assert_status(rig_infer(&rig, &tries), QBRT_INVALID_ARGUMENT);
-	ck_assert_ok(try_submit(&rig, rig.in, rig.out, &tries, &future));
+	ck_assert_status(rig_infer(&rig, &both), QBRT_INVALID_ARGUMENT);
+	ck_assert_ok(try_submit(&rig, rig.in, rig.out, &both, &future));
+	/* who waits for it sleeps at once */
+	ck_assert_uint_eq(future->job.wait_flags, DRM_QBNPU_WAIT_BLOCKING);
 	ck_assert_ok(take(future));
 	rig_close(&rig);
 }

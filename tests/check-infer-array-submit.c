@@ -124,9 +124,9 @@ END_TEST
 /* Q731 Q733 */
 START_TEST(a_queued_call_checks_its_arguments)
 {
-	const struct qbrt_infer_options blocking = {
-		.size = sizeof(blocking),
-		.flags = QBRT_INFER_BLOCKING,
+	const struct qbrt_infer_options layouts = {
+		.size = sizeof(layouts),
+		.flags = QBRT_INFER_HWC | QBRT_INFER_CHW,
 	};
 	uint8_t from[64] = { 0 };
 	const struct qbrt_array in = ARRAY(from, UINT8, 64);
@@ -140,7 +140,7 @@ START_TEST(a_queued_call_checks_its_arguments)
 			 QBRT_INVALID_ARGUMENT);
 	ck_assert_status(qbrt_model_submit(NULL, NULL, &in, 1, &future),
 			 QBRT_INVALID_ARGUMENT);
-	ck_assert_status(try_submit(&rig, &blocking, &in, &future),
+	ck_assert_status(try_submit(&rig, &layouts, &in, &future),
 			 QBRT_INVALID_ARGUMENT);
 	ck_assert_status(try_submit(&rig, NULL, &none, &future),
 			 QBRT_INVALID_ARGUMENT);

@@ -1481,7 +1481,8 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_infer_pinned_memory(
  * The same without waiting: checks everything, queues the job, and returns. As
  * many run at once as the model has activation slots, 64 more may wait; then
  * the call waits for the oldest.
- * options: NULL = defaults; flags takes QBRT_INFER_TRY. inputs, outputs: as
+ * options: NULL = defaults; flags takes QBRT_INFER_TRY, and QBRT_INFER_BLOCKING
+ * for waits for its future. inputs, outputs: as
  * qbrt_model_infer_pinned_memory(); the handles are borrowed for the call, the
  * memory is kept by the future. Inputs stay unchanged until the job has ended;
  * outputs may be read then, and belong to the future until it is taken or
@@ -1537,8 +1538,8 @@ qbrt_model_infer(struct qbrt_model *model,
  * job, and returns. The model was loaded with
  * qbrt_model_config_set_async_pipeline(). As many run at once as the model has
  * activation slots, 64 more may wait; then the call waits for the oldest.
- * options: NULL = defaults; flags takes QBRT_INFER_TRY, _HWC, _CHW and
- * _TO_FLOAT. inputs: as qbrt_model_infer's without a batch, or with one of 1;
+ * options: NULL = defaults; flags takes QBRT_INFER_TRY, _BLOCKING, _HWC, _CHW
+ * and _TO_FLOAT. inputs: as qbrt_model_infer's without a batch, or with one of 1;
  * borrowed for the call. future: the caller's, qbrt_future_free();
  * qbrt_future_query_result() takes the outputs.
  * QBRT_MODEL_ASYNC_PIPELINE_CHECK_FAILED: loaded without it, or the model keeps
