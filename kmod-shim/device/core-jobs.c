@@ -127,6 +127,7 @@ void qbnpu_jobs_give(struct qbnpu_core *core, struct qbnpu_job *job)
 	core->job = job;
 	core->item = item;
 	core->is_running = false;
+	set(&core->given, get(&core->given) + 1);
 }
 
 static bool has_watchers(const struct qbnpu_npu *npu)

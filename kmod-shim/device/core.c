@@ -29,6 +29,7 @@
 
 #include "core-item.h"
 #include "core-jobs.h"
+#include "spin.h"
 #include "util.h"
 
 #define STACK_SIZE ((size_t)1 << 20)
@@ -106,12 +107,32 @@ static int64_t note_end(const struct qbnpu_core *core, struct qbnpu_job *job,
 	return end_ns;
 }
 
+/*
+ * Lock held, and given back meanwhile. Who has just ended an item looks for a
+ * short while before it sleeps: the next one often follows.
+ */
+static void wait_for_item(struct qbnpu_core *core, bool *may_spin)
+{
+	struct qbnpu_npu *npu = core->npu;
+	unsigned int given = atomic_load(&core->given);
+
+	if (!*may_spin) {
+		(void)pthread_cond_wait(&core->wake, &npu->lock);
+		return;
+	}
+	*may_spin = false;
+	unlock_npu(npu);
+	qbnpu_spin(&core->given, given, INT64_MAX);
+	lock_npu(npu);
+}
+
 static void *run_core(void *arg)
 {
 	struct qbnpu_core *core = arg;
 	struct qbnpu_npu *npu = core->npu;
 	struct qbnpu_job *complete;
 	char name[16];
+	bool may_spin = false;
 	uint32_t command;
 	int64_t stop_ns;
 	int64_t end_ns;
@@ -126,7 +147,7 @@ static void *run_core(void *arg)
 	lock_npu(npu);
 	for (;;) {
 		while (!core->job && !npu->is_closing)
-			(void)pthread_cond_wait(&core->wake, &npu->lock);
+			wait_for_item(core, &may_spin);
 		if (!core->job)
 			break;
 		stop_ns = qbnpu_jobs_begin_item(core);
@@ -139,6 +160,7 @@ static void *run_core(void *arg)
 		unlock_npu(npu);
 		if (complete)
 			complete->done(complete);
+		may_spin = !qbnpu_has_one_cpu();
 		lock_npu(npu);
 	}
 	unlock_npu(npu);

@@ -36,6 +36,8 @@ struct qbnpu_core {
 	atomic_uint_fast64_t jobs;
 	struct qbnpu_tally tally; /* of items that ran here, jobs that ended */
 	pthread_t thread;
+	/* counts the items that it was given; its thread looks without the lock */
+	atomic_uint given;
 	pthread_cond_t wake; /* job was set, or the device closes */
 };
 

@@ -7,16 +7,12 @@
 #include "soft/soft-queue.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "device/spin.h"
 #include "util.h"
-
-/* DV12: how long a waiter looks before it sleeps, and how often at the clock. */
-#define SPIN_NS 20000
-#define LOOKS_PER_CLOCK 32
 
 #define MAX_ROUNDS (UINT32_MAX / QBNPU_SOFT_MAX_QUEUES)
 
@@ -208,52 +204,11 @@ static bool is_over(const struct qbnpu_soft_queue *queue, uint64_t number,
 	return *err || get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE;
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-static bool has_one_cpu(void)
-{
-	static atomic_int num_cpus;
-	cpu_set_t cpus;
-
-	if (!atomic_load_explicit(&num_cpus, memory_order_relaxed)) {
-		CPU_ZERO(&cpus);
-		atomic_store(&num_cpus,
-			     sched_getaffinity(0, sizeof(cpus), &cpus)
-				     ? 2
-				     : CPU_COUNT(&cpus));
-	}
-	return atomic_load_explicit(&num_cpus, memory_order_relaxed) == 1;
-}
-
-/* Looks for SPIN_NS whether the queue's word changes; no lock. */
-static void spin(atomic_uint *word, unsigned int value, int64_t timeout_ns)
-{
-	int64_t end_ns = qbrt_now_ns() + SPIN_NS;
-
-	if (timeout_ns < end_ns)
-		end_ns = timeout_ns;
-	do {
-		for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-			if (atomic_load_explicit(word, memory_order_relaxed) !=
-			    value)
-				return;
-			relax();
-		}
-	} while (qbrt_now_ns() < end_ns);
-}
-
 int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 			  bool is_own, struct drm_qbnpu_wait *wait)
 {
 	bool may_spin = !(wait->flags & DRM_QBNPU_WAIT_BLOCKING) &&
-			wait->timeout_ns > 0 && !has_one_cpu();
+			wait->timeout_ns > 0 && !qbnpu_has_one_cpu();
 	pthread_mutex_t *lock = &queue->file->lock;
 	int err, sleep_err = 0;
 
@@ -264,7 +219,7 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 		queue->num_sleepers += !may_spin;
 		(void)pthread_mutex_unlock(lock);
 		if (may_spin)
-			spin(&queue->wake, value, wait->timeout_ns);
+			qbnpu_spin(&queue->wake, value, wait->timeout_ns);
 		else
 			sleep_err = qbnpu_soft_sleep(&queue->wake, value,
 						     wait->timeout_ns);
