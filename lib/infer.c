@@ -205,11 +205,13 @@ static int submit_job(const struct qbrt_inference *inference,
 
 	submit->queue = queue->number;
 	for (;;) {
+		/* results that others have yet to see must not grow too old */
+		if (atomic_load(&queue->num_jobs))
+			qbrt_queue_collect(queue);
 		err = queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_SUBMIT,
 					submit);
 		if (err != -ENOSPC)
 			return err;
-		qbrt_queue_collect(queue);
 		if (qbrt_now_ns() >= inference->deadline_ns)
 			return -ETIME;
 		(void)nanosleep(&pause, NULL);

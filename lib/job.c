@@ -52,6 +52,8 @@ int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 	int err;
 
 	(void)pthread_mutex_lock(&queue->lock);
+	/* before its number is given: who submits next collects it first */
+	atomic_fetch_add(&queue->num_jobs, 1);
 	submit->queue = queue->number;
 	err = queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_SUBMIT, submit);
 	if (!err) {
@@ -64,8 +66,9 @@ int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 		else
 			queue->first = job;
 		queue->last = job;
-		atomic_fetch_add(&queue->num_jobs, 1);
 		atomic_store(&job->is_submitted, true);
+	} else {
+		atomic_fetch_sub(&queue->num_jobs, 1);
 	}
 	(void)pthread_mutex_unlock(&queue->lock);
 	return err;

@@ -284,80 +284,6 @@ START_TEST(jobs_of_a_destroyed_queue_go_on)
 }
 END_TEST
 
-struct sleeper {
-	struct drm_qbnpu_wait wait;
-	atomic_int thread; /* number of its thread, once it is there */
-	int err;
-};
-
-/* The thread sleeps, which here only the request can make it do. */
-static bool is_asleep(int thread)
-{
-	char path[64], line[256] = "";
-	const char *state;
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
-	file = fopen(path, "re");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
-	(void)fclose(file);
-	state = strrchr(line, ')');
-	return state && state[2] == 'S';
-}
-
-static void wait_until_asleep(struct sleeper *sleeper)
-{
-	while (!atomic_load(&sleeper->thread))
-		continue;
-	while (!is_asleep(atomic_load(&sleeper->thread)))
-		continue;
-}
-
-static void *sleep_in_wait(void *arg)
-{
-	struct sleeper *sleeper = arg;
-
-	atomic_store(&sleeper->thread, gettid());
-	sleeper->err = kmd_call(DRM_IOCTL_QBNPU_WAIT, &sleeper->wait);
-	return NULL;
-}
-
-/* K074 */
-START_TEST(destroying_a_queue_ends_its_waits)
-{
-	struct sleeper sleeper = { 0 };
-	struct kmd_set set;
-	struct kmd_job job;
-	uint64_t gate;
-	uint32_t queue, slow;
-	pthread_t thread;
-
-	kmd_begin_set(_i, &set);
-	slow = kmd_load_slow(60);
-	kmd_prepare(&job, set.queue, slow, &set.input, &set.output);
-	gate = kmd_submit(&job);
-	queue = kmd_create_queue(0, NULL);
-	kmd_prepare_empty(&job, queue);
-	kmd_add_sync(&job, set.syncobj, gate, 0);
-	sleeper.wait.queue = queue;
-	sleeper.wait.job = kmd_submit(&job);
-	sleeper.wait.timeout_ns = KMD_FOREVER;
-	ck_assert_int_eq(pthread_create(&thread, NULL, sleep_in_wait, &sleeper),
-			 0);
-	wait_until_asleep(&sleeper);
-	kmd_destroy_queue(queue);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	ck_assert_int_eq(sleeper.err, -ENOENT);
-	ck_assert_uint_eq(kmd_get_state(set.queue, gate),
-			  DRM_QBNPU_JOB_RUNNING);
-	kmd_cancel(set.queue, gate);
-	kmd_wait(set.queue, gate);
-	kmd_unload(slow);
-	kmd_end_set(&set);
-}
-END_TEST
-
 /* K075 */
 START_TEST(a_sticky_queue_stays_failed)
 {
@@ -440,7 +366,6 @@ void kmd_queue_tests(struct kmd_tests *all)
 		QBRT_TEST(progress_counts_failures),
 		QBRT_TEST(outputs_are_there_before_completed),
 		QBRT_TEST(jobs_of_a_destroyed_queue_go_on),
-		QBRT_TEST(destroying_a_queue_ends_its_waits),
 		QBRT_TEST(a_sticky_queue_stays_failed),
 		QBRT_TEST(timeline_and_queue_go_in_either_order),
 	};

@@ -33,6 +33,7 @@ int main(void)
 	kmd_program_tests(&all);
 	kmd_weights_tests(&all);
 	kmd_queue_tests(&all);
+	kmd_sleeper_tests(&all);
 	kmd_order_tests(&all);
 	kmd_submit_tests(&all);
 	kmd_copy_tests(&all);

@@ -137,6 +137,7 @@ void kmd_buffer_tests(struct kmd_tests *all);
 void kmd_program_tests(struct kmd_tests *all);
 void kmd_weights_tests(struct kmd_tests *all);
 void kmd_queue_tests(struct kmd_tests *all);
+void kmd_sleeper_tests(struct kmd_tests *all);
 void kmd_order_tests(struct kmd_tests *all);
 void kmd_submit_tests(struct kmd_tests *all);
 void kmd_copy_tests(struct kmd_tests *all);

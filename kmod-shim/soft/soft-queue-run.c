@@ -132,6 +132,9 @@ void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 	struct qbnpu_soft_result *kept;
 
 	job->number = ++queue->last;
+	if (queue->waiters)
+		qbnpu_soft_queue_leave_result(
+			queue, job->number - QBNPU_SOFT_NUM_RESULTS);
 	kept = qbnpu_soft_queue_get_result(queue, job->number);
 	kept->submit_ns = job->npu.submit_ns;
 	kept->user_data = user_data;

@@ -187,21 +187,54 @@ void qbnpu_soft_result_tell(const struct qbnpu_soft_result *kept,
 	wait->user_data = kept->user_data;
 }
 
-static uint32_t get_state(const struct qbnpu_soft_queue *queue, uint64_t number)
+/* What is known of the job; NULL: nothing, and never will be. File lock. */
+static const struct qbnpu_soft_result *
+look(const struct qbnpu_soft_queue *queue,
+     const struct qbnpu_soft_waiter *waiter, bool is_own, int *err)
 {
-	return qbnpu_soft_queue_get_result(queue, number)->state;
+	if (queue->is_gone && !is_own) {
+		*err = -ENOENT;
+		return NULL;
+	}
+	if (waiter->has_result)
+		return &waiter->result;
+	if (queue->last - waiter->number >= QBNPU_SOFT_NUM_RESULTS) {
+		*err = -ENODATA;
+		return NULL;
+	}
+	return qbnpu_soft_queue_get_result(queue, waiter->number);
 }
 
-/* The wait is over, with *err; file lock. */
-static bool is_over(const struct qbnpu_soft_queue *queue, uint64_t number,
-		    bool is_own, int *err)
+static void begin_waiter(struct qbnpu_soft_queue *queue,
+			 struct qbnpu_soft_waiter *waiter, uint64_t number)
 {
-	*err = 0;
-	if (queue->is_gone && !is_own)
-		*err = -ENOENT;
-	else if (queue->last - number >= QBNPU_SOFT_NUM_RESULTS)
-		*err = -ENODATA;
-	return *err || get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE;
+	waiter->number = number;
+	waiter->has_result = false;
+	waiter->next = queue->waiters;
+	waiter->link = &queue->waiters;
+	if (waiter->next)
+		waiter->next->link = &waiter->next;
+	queue->waiters = waiter;
+}
+
+static void end_waiter(const struct qbnpu_soft_waiter *waiter)
+{
+	*waiter->link = waiter->next;
+	if (waiter->next)
+		waiter->next->link = waiter->link;
+}
+
+void qbnpu_soft_queue_leave_result(const struct qbnpu_soft_queue *queue,
+				   uint64_t number)
+{
+	struct qbnpu_soft_waiter *waiter;
+
+	for (waiter = queue->waiters; waiter; waiter = waiter->next) {
+		if (waiter->number != number)
+			continue;
+		waiter->result = *qbnpu_soft_queue_get_result(queue, number);
+		waiter->has_result = true;
+	}
 }
 
 int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
@@ -210,10 +243,14 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 	bool may_spin = !(wait->flags & DRM_QBNPU_WAIT_BLOCKING) &&
 			wait->timeout_ns > 0 && !qbnpu_has_one_cpu();
 	pthread_mutex_t *lock = &queue->file->lock;
-	int err, sleep_err = 0;
+	const struct qbnpu_soft_result *result;
+	struct qbnpu_soft_waiter waiter;
+	int err = 0;
 
 	queue->references++;
-	while (!is_over(queue, number, is_own, &err) && !sleep_err) {
+	begin_waiter(queue, &waiter, number);
+	result = look(queue, &waiter, is_own, &err);
+	while (result && result->state != DRM_QBNPU_JOB_COMPLETE && !err) {
 		unsigned int value = atomic_load(&queue->wake);
 
 		queue->num_sleepers += !may_spin;
@@ -221,18 +258,20 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 		if (may_spin)
 			qbnpu_spin(&queue->wake, value, wait->timeout_ns);
 		else
-			sleep_err = qbnpu_soft_sleep(&queue->wake, value,
-						     wait->timeout_ns);
+			err = qbnpu_soft_sleep(&queue->wake, value,
+					       wait->timeout_ns);
 		(void)pthread_mutex_lock(lock);
 		queue->num_sleepers -= !may_spin;
 		may_spin = false;
+		result = look(queue, &waiter, is_own, &err);
 	}
-	if (!err && get_state(queue, number) == DRM_QBNPU_JOB_COMPLETE) {
-		qbnpu_soft_result_tell(
-			qbnpu_soft_queue_get_result(queue, number), wait);
-	} else if (!err) {
-		wait->state = get_state(queue, number);
-		err = sleep_err;
+	end_waiter(&waiter);
+	if (result) {
+		wait->state = result->state;
+		if (result->state == DRM_QBNPU_JOB_COMPLETE) {
+			qbnpu_soft_result_tell(result, wait);
+			err = 0;
+		}
 	}
 	qbnpu_soft_queue_unref(queue);
 	return err;

@@ -25,6 +25,17 @@ struct qbnpu_soft_result {
 };
 
 /*
+ * On the stack of who waits. A number that takes the place of an awaited result
+ * leaves it here, so it cannot grow too old before its waiter runs (K112).
+ */
+struct qbnpu_soft_waiter {
+	struct qbnpu_soft_waiter *next, **link;
+	uint64_t number;
+	bool has_result;
+	struct qbnpu_soft_result result;
+};
+
+/*
  * A job from SUBMIT on until its number is below the queue's completed point;
  * then the record goes to its queue's pool, and comes back with zeros from
  * npu.next up to type. File lock.
@@ -76,6 +87,7 @@ struct qbnpu_soft_queue {
 	struct qbnpu_soft_queue *next_listed;
 	struct qbnpu_soft_timeline *timeline;
 	struct qbnpu_soft_result *results;
+	struct qbnpu_soft_waiter *waiters;
 };
 
 /* The live queue of this number, or NULL. File lock. */
@@ -129,6 +141,10 @@ void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file);
  */
 int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 			  bool is_own, struct drm_qbnpu_wait *wait);
+
+/* This number's place is about to be the newest job's: to those who wait. */
+void qbnpu_soft_queue_leave_result(const struct qbnpu_soft_queue *queue,
+				   uint64_t number);
 
 /* A record with room and one reference; its counts are 0. */
 struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
