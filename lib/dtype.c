@@ -6,8 +6,7 @@
  */
 #include "dtype.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "util.h"
 
@@ -62,33 +61,56 @@ bool qbrt_dtype_count(enum qbrt_dtype dtype, const int64_t *shape, size_t ndim,
 		if (shape[i] < 1 ||
 		    __builtin_mul_overflow(count, (uint64_t)shape[i], &count))
 			return false;
-	if (__builtin_mul_overflow(count, qbrt_dtype_itemsize(dtype), &total))
+	if (__builtin_mul_overflow(count, dtypes[dtype].itemsize, &total))
 		return false;
 	*num_elements = count;
 	*nbytes = total;
 	return true;
 }
 
+/* The decimal digits of value, which end at end; returns where they begin. */
+static char *write_digits(int64_t value, char *end)
+{
+	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+	do {
+		*--end = (char)('0' + left % 10);
+		left /= 10;
+	} while (left);
+	if (value < 0)
+		*--end = '-';
+	return end;
+}
+
+/* As much of length bytes as fits into text of size; returns what is used. */
+static size_t append(char *text, size_t size, size_t used, const char *from,
+		     size_t length)
+{
+	if (length > size - 1 - used)
+		length = size - 1 - used;
+	memcpy(text + used, from, length);
+	return used + length;
+}
+
 char *qbrt_shape_text(const int64_t *shape, size_t ndim, char *text,
 		      size_t size)
 {
+	char digits[20];
+	char *end = digits + sizeof(digits);
 	size_t used = 0;
 	size_t i;
 
 	if (!size)
 		return text;
-	text[0] = '\0';
-	for (i = 0; i <= ndim && used < size; i++) {
-		const char *before = i ? ", " : "(";
-		int length;
+	used = append(text, size, used, "(", 1);
+	for (i = 0; i < ndim; i++) {
+		char *begin = write_digits(shape[i], end);
 
-		if (i < ndim)
-			length = snprintf(text + used, size - used,
-					  "%s%" PRId64, before, shape[i]);
-		else
-			length = snprintf(text + used, size - used, "%s",
-					  ndim ? ")" : "()");
-		used += (size_t)length;
+		if (i)
+			used = append(text, size, used, ", ", 2);
+		used = append(text, size, used, begin, (size_t)(end - begin));
 	}
+	used = append(text, size, used, ")", 1);
+	text[used] = '\0';
 	return text;
 }

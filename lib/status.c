@@ -288,11 +288,15 @@ enum qbrt_status qbrt_fail(enum qbrt_status status, const char *format, ...)
 {
 	char sentence[DETAIL_SIZE];
 	va_list args;
+	size_t length;
 
 	va_start(args, format);
-	(void)vsnprintf(sentence, sizeof(sentence), format, args);
+	length = (size_t)vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	memcpy(detail, sentence, sizeof(detail));
+	if (length >= sizeof(sentence))
+		length = sizeof(sentence) - 1;
+	memcpy(detail, sentence, length);
+	detail[length] = '\0';
 	return status;
 }
 

@@ -86,6 +86,7 @@ END_TEST
 START_TEST(shapes_are_written_as_tuples)
 {
 	const int64_t shape[] = { 1, -8, 8 };
+	const int64_t longest[] = { INT64_MIN, 0 };
 	char text[64];
 
 	ck_assert_str_eq(qbrt_shape_text(shape, 3, text, sizeof(text)),
@@ -94,6 +95,9 @@ START_TEST(shapes_are_written_as_tuples)
 	ck_assert_str_eq(qbrt_shape_text(shape, 0, text, sizeof(text)), "()");
 	ck_assert_str_eq(qbrt_shape_text(shape, 3, text, 5), "(1, ");
 	ck_assert_str_eq(qbrt_shape_text(shape, 3, text, 1), "");
+	ck_assert_str_eq(qbrt_shape_text(longest, 2, text, sizeof(text)),
+			 "(-9223372036854775808, 0)");
+	ck_assert_str_eq(qbrt_shape_text(longest, 2, text, 5), "(-92");
 }
 END_TEST
 
