@@ -80,9 +80,7 @@ enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device)
 
 struct qbrt_device *qbrt_device_ref(struct qbrt_device *device)
 {
-	(void)pthread_mutex_lock(&registry_lock);
-	device->references++;
-	(void)pthread_mutex_unlock(&registry_lock);
+	atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
 	return device;
 }
 
@@ -104,15 +102,29 @@ static void close_device(struct qbrt_device *device)
 	qbrt_uncount(open_devices);
 }
 
+/* false: it is the last one, which may only go under the registry lock. */
+static bool drop_spare(struct qbrt_device *device)
+{
+	unsigned int references =
+		atomic_load_explicit(&device->references, memory_order_relaxed);
+
+	while (references > 1)
+		if (atomic_compare_exchange_weak_explicit(
+			    &device->references, &references, references - 1,
+			    memory_order_release, memory_order_relaxed))
+			return true;
+	return false;
+}
+
 void qbrt_device_unref(struct qbrt_device *device)
 {
 	struct qbrt_device **link;
 	bool is_last;
 
-	if (!device)
+	if (!device || drop_spare(device))
 		return;
 	(void)pthread_mutex_lock(&registry_lock);
-	is_last = !--device->references;
+	is_last = atomic_fetch_sub(&device->references, 1) == 1;
 	for (link = &devices; is_last && *link; link = &(*link)->next)
 		if (*link == device) {
 			*link = device->next;
@@ -135,7 +147,7 @@ static struct qbrt_device *find_open(const struct qbrt_kmd *kmd,
 	for (device = devices; device; device = device->next)
 		if (device->kmd == kmd && !strcmp(device->path, path) &&
 		    device->facts.instance == instance) {
-			device->references++;
+			(void)qbrt_device_ref(device);
 			break;
 		}
 	return device;
@@ -151,7 +163,7 @@ static void name_device(struct qbrt_device *device,
 	memcpy(device->path, found->node.path, sizeof(device->path));
 	device->number = found->number;
 	device->owner_pid_generation = qbrt_fork_generation();
-	device->references = 1;
+	atomic_init(&device->references, 1);
 }
 
 /* Q784 */
@@ -319,7 +331,7 @@ static struct qbrt_device *ref_open(size_t n)
 	for (device = devices; device && n; device = device->next)
 		n--;
 	if (device)
-		device->references++;
+		(void)qbrt_device_ref(device);
 	(void)pthread_mutex_unlock(&registry_lock);
 	return device;
 }

@@ -43,7 +43,7 @@ struct qbrt_device {
 	struct qbrt_device_pools *pools;
 	/* retire.c's, made when first needed; stopped by the last close */
 	_Atomic(struct qbrt_device_part *) retire;
-	unsigned int references;  /* registry lock */
+	atomic_uint references;   /* becomes 0 under the registry lock */
 	struct qbrt_device *next; /* registry lock */
 };
 
