@@ -105,7 +105,7 @@ enum qbrt_status qbrt_pinned_memory_set_shape(struct qbrt_pinned_memory *mem,
 	mem->dtype = dtype;
 	mem->itemsize = qbrt_dtype_itemsize(dtype);
 	mem->ndim = ndim;
-	stride = (int64_t)qbrt_dtype_itemsize(dtype);
+	stride = (int64_t)mem->itemsize;
 	for (i = ndim; i--;) {
 		mem->shape[i] = shape[i];
 		mem->strides[i] = stride;
@@ -120,7 +120,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 			    const struct qbrt_pinned_options *options,
 			    struct qbrt_pinned_memory **mem)
 {
-	struct qbrt_pinned_memory *handle = calloc(1, sizeof(*handle));
+	struct qbrt_pinned_memory *handle = malloc(sizeof(*handle));
 	struct qbrt_pinned_options full;
 	struct qbrt_buffer buffer;
 	enum qbrt_status status;
@@ -147,6 +147,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 			"no memory for a pinned memory's handle");
 		goto err_give_buffer;
 	}
+	handle->offset = 0;
 	handle->data = buffer.data;
 	qbrt_count(live_buffers);
 	*mem = handle;

@@ -21,13 +21,19 @@
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 					const struct qbrt_buffer *buffer)
 {
-	struct qbrt_storage *storage = calloc(1, sizeof(*storage));
+	struct qbrt_storage *storage = malloc(sizeof(*storage));
 
 	if (!storage)
 		return NULL;
 	storage->device = qbrt_device_ref(device);
 	storage->buffer = *buffer;
 	atomic_init(&storage->references, 1);
+	atomic_init(&storage->uses, 0);
+	atomic_init(&storage->waiters, 0);
+	atomic_init(&storage->changes, 0);
+	atomic_init(&storage->brackets, 0);
+	atomic_init(&storage->invalid_status, QBRT_OK);
+	storage->invalid_detail[0] = '\0';
 	return storage;
 }
 
