@@ -60,7 +60,6 @@ static void count_pooled(struct qbrt_device_pools *pools,
 {
 	size_t size = is_added ? buffer->size : -buffer->size;
 
-	pools->num_pooled += is_added ? 1 : (size_t)-1;
 	pools->pooled_nbytes += size;
 	if (buffer->region == DRM_QBNPU_REGION_LOCAL)
 		pools->pooled_local_nbytes += size;
@@ -89,16 +88,16 @@ static bool take_pooled(struct qbrt_device *device, uint32_t region,
 			break;
 	found = *link;
 	if (found) {
+		*buffer = found->buffer;
+		count_pooled(pools, buffer, false);
 		*link = found->next;
-		count_pooled(pools, &found->buffer, false);
+		found->next = pools->unused;
+		pools->unused = found;
 	}
 	(void)pthread_mutex_unlock(&pools->buffer_lock);
-	if (!found)
-		return false;
-	*buffer = found->buffer;
-	free(found);
-	memset(buffer->data, 0, buffer->size);
-	return true;
+	if (found)
+		memset(buffer->data, 0, buffer->size);
+	return found;
 }
 
 /* Facts and mapping of a handle that was made just now. */
@@ -399,37 +398,38 @@ enum qbrt_status qbrt_device_take_weights(struct qbrt_device *device,
 		(unsigned long long)device->regions[region].total, host);
 }
 
+/* false: the pool is full. */
+static bool add_pooled(struct qbrt_device_pools *pools,
+		       const struct qbrt_buffer *buffer)
+{
+	struct qbrt_pooled_buffer **bucket = get_bucket(pools, buffer->size);
+	struct qbrt_pooled_buffer *pooled;
+
+	(void)pthread_mutex_lock(&pools->buffer_lock);
+	pooled = pools->pooled_nbytes + buffer->size <= QBRT_POOLED_MAX_TOTAL
+			 ? pools->unused
+			 : NULL;
+	if (pooled) {
+		pools->unused = pooled->next;
+		pooled->buffer = *buffer;
+		pooled->next = *bucket;
+		*bucket = pooled;
+		count_pooled(pools, buffer, true);
+	}
+	(void)pthread_mutex_unlock(&pools->buffer_lock);
+	return pooled;
+}
+
 void qbrt_device_give_buffer(struct qbrt_device *device,
 			     const struct qbrt_buffer *buffer)
 {
-	struct qbrt_device_pools *pools = device->pools;
-	struct qbrt_pooled_buffer *pooled = NULL;
-	struct qbrt_pooled_buffer **bucket;
-	bool is_kept = false;
-
 	if (buffer->is_shared) {
 		qbrt_device_give_shared(device, buffer);
 		return;
 	}
-	if (buffer->is_poolable && !qbrt_device_is_inherited(device))
-		pooled = malloc(sizeof(*pooled));
-	if (pooled) {
-		pooled->buffer = *buffer;
-		bucket = get_bucket(pools, buffer->size);
-		(void)pthread_mutex_lock(&pools->buffer_lock);
-		is_kept = pools->num_pooled < QBRT_POOLED_MAX_NUM &&
-			  pools->pooled_nbytes + buffer->size <=
-				  QBRT_POOLED_MAX_TOTAL;
-		if (is_kept) {
-			pooled->next = *bucket;
-			*bucket = pooled;
-			count_pooled(pools, buffer, true);
-		}
-		(void)pthread_mutex_unlock(&pools->buffer_lock);
-	}
-	if (is_kept)
+	if (buffer->is_poolable && !qbrt_device_is_inherited(device) &&
+	    add_pooled(device->pools, buffer))
 		return;
-	free(pooled);
 	close_buffer(device, buffer);
 }
 
@@ -453,21 +453,21 @@ static struct qbrt_pooled_buffer *take_all(struct qbrt_device_pools *pools)
 
 bool qbrt_device_trim(struct qbrt_device *device)
 {
-	struct qbrt_pooled_buffer *all;
-	bool has_some;
+	struct qbrt_device_pools *pools = device->pools;
+	struct qbrt_pooled_buffer **end, *all;
 
-	(void)pthread_mutex_lock(&device->pools->buffer_lock);
-	all = take_all(device->pools);
-	(void)pthread_mutex_unlock(&device->pools->buffer_lock);
-	has_some = all != NULL;
-	while (all) {
-		struct qbrt_pooled_buffer *next = all->next;
-
-		close_buffer(device, &all->buffer);
-		free(all);
-		all = next;
-	}
-	return has_some;
+	(void)pthread_mutex_lock(&pools->buffer_lock);
+	all = take_all(pools);
+	(void)pthread_mutex_unlock(&pools->buffer_lock);
+	for (end = &all; *end; end = &(*end)->next)
+		close_buffer(device, &(*end)->buffer);
+	if (!all)
+		return false;
+	(void)pthread_mutex_lock(&pools->buffer_lock);
+	*end = pools->unused;
+	pools->unused = all;
+	(void)pthread_mutex_unlock(&pools->buffer_lock);
+	return true;
 }
 
 bool qbrt_device_make_room(struct qbrt_device *device, int err)

@@ -20,6 +20,10 @@ struct qbrt_device_pools *qbrt_device_pools_alloc(void)
 
 	if (!pools)
 		return NULL;
+	for (size_t i = 0; i < QBRT_POOLED_MAX_NUM; i++) {
+		pools->pooled[i].next = pools->unused;
+		pools->unused = &pools->pooled[i];
+	}
 	(void)pthread_mutex_init(&pools->queue_lock, NULL);
 	(void)pthread_mutex_init(&pools->core_lock, NULL);
 	(void)pthread_mutex_init(&pools->buffer_lock, NULL);

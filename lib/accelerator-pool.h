@@ -44,7 +44,8 @@ struct qbrt_device_pools {
 	pthread_mutex_t buffer_lock; /* guards what follows */
 	/* by size in 4 KiB, newest first */
 	struct qbrt_pooled_buffer *buckets[QBRT_POOLED_BUCKETS];
-	size_t num_pooled;
+	struct qbrt_pooled_buffer pooled[QBRT_POOLED_MAX_NUM];
+	struct qbrt_pooled_buffer *unused; /* of pooled */
 	size_t pooled_nbytes;
 	size_t pooled_local_nbytes; /* of it, in the device's own memory */
 
