@@ -183,11 +183,16 @@ qbrt_future_alloc(struct qbrt_model *model,
 
 	if (!future)
 		return NULL;
-	memset(future, 0, sizeof(*future));
+	/* no more than its free and its functions look at */
 	qbrt_job_start(&future->job, &job_ops);
 	future->run.model = qbrt_model_ref(model);
+	atomic_init(&future->marks, 0);
 	future->num_inputs = (uint32_t)num_inputs;
 	future->num_outputs = (uint32_t)num_outputs;
+	future->num_writers = 0;
+	future->has_not_run = false;
+	atomic_init(&future->callback, QBRT_CALLBACK_NONE);
+	future->arrays = NULL;
 	for (size_t i = 0; i < num_inputs; i++)
 		future->storages[i] = qbrt_storage_ref(inputs[i]->storage);
 	for (size_t i = 0; i < num_outputs; i++)
