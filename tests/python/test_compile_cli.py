@@ -242,9 +242,9 @@ def test_labels_that_cannot_be_read_or_stored(tmp_path: Path) -> None:
         (["--core-modes", "single,multi"], 3, 1),
         (["--core-modes", "global4"], 8, 1),
         (["--core-modes", "all"], 27, 3),
-        (["--target", "aries-rb"], 27, 3),
+        (["--target", "aries-rb"], 1, 1),
         (["--target", "regulus-rb"], 1, 1),
-        (["--target", "aries-rb", "--core-modes", "single"], 1, 1),
+        (["--target", "aries-rb", "--core-modes", "all"], 27, 3),
         (["--target", "regulus-ra-usb", "--core-modes", "all"], 1, 1),
     ],
 )

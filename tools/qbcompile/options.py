@@ -112,7 +112,11 @@ def parser(version: str) -> Parser:
     add("--std", metavar="S[,S...]", help="or one per channel")
     add("--io-rank", type=whole, metavar="N", help="at least N axes for each shape")
     add("--target", choices=isa.TARGET_NAMES, default="any")
-    add("--core-modes", metavar="LIST", help="of " + ", ".join(MODES) + ", or all")
+    add(
+        "--core-modes",
+        metavar="LIST",
+        help="of " + ", ".join(MODES) + ", or all; default single",
+    )
     add(
         "--no-fuse",
         metavar="NAME",
@@ -186,7 +190,7 @@ def core_modes(text: str | None, target: str) -> tuple[int, ...]:
     # Of the named targets only ARIES has more than one core (QC60).
     able = list(MODES) if target == "any" or target.startswith("aries") else ["single"]
     if text is None:
-        text = "single" if target == "any" else "all"
+        text = "single"
     names = able if text == "all" else text.split(",")
     for name in names:
         if name not in MODES:
