@@ -235,3 +235,21 @@ def test_package_needs_neither_onnx_nor_numpy() -> None:
     )
     environment = {**os.environ, "PYTHONPATH": folder}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def test_the_launchers_say_when_they_are_not_installed(tmp_path: Path) -> None:
+    folder = os.environ.get("QBRUNTIME_TEST_BIN")
+    if not folder:
+        pytest.skip("QBRUNTIME_TEST_BIN does not say where qbm is installed")
+    for name in ("qbm", "qbcompile"):
+        installed = Path(folder) / name
+        moved = tmp_path / "bin" / name
+        moved.parent.mkdir(exist_ok=True)
+        moved.write_bytes(installed.read_bytes())
+        for path, code, words in (
+            (installed, 0, ""),
+            (moved, 1, f"{name}: is not installed: run make install\n"),
+        ):
+            python = [sys.executable, str(path), "--help"]
+            done = subprocess.run(python, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (code, words)
