@@ -22,7 +22,7 @@ fresh() {
 	mkdir "$work/tree"
 	(cd "$root" && tar -cf - --exclude=tests/fuzz/corpus --exclude='*.o' --exclude='*.lo' \
 		--exclude=.libs --exclude=.deps \
-		include lib kmod-shim tests docs man scripts examples tools .clang-format .clang-tidy) |
+		include lib kmod-shim tests docs man scripts examples tools README.md .clang-format .clang-tidy) |
 		tar -xf - -C "$work/tree"
 }
 
@@ -39,6 +39,7 @@ guard() { # name: runs it on the copy
 	# shellcheck disable=SC2046
 	case $1 in
 	layers | docs | rows | header) sh "$work/tree/tests/test-$1.sh" "$work/tree" ;;
+	pages) top_builddir=$build sh "$work/tree/tests/test-pages.sh" "$work/tree" ;;
 	symbols) sh "$work/tree/tests/test-symbols.sh" "$work/tree/lib/libqbruntime.map" \
 		"$build/lib/.libs/libqbruntime.so" "$build/lib/.libs/libqbrt.a" ;;
 	format) sh "$work/tree/scripts/format" --check ;;
@@ -53,6 +54,7 @@ for dir in "$root"/tests/guards/*/; do
 	case $name in
 	format) tool=clang-format-14 ;;
 	tidy) tool=clang-tidy-14 ;;
+	pages) tool=mandoc ;;
 	*) tool="sh" ;;
 	esac
 	if ! command -v $tool >/dev/null; then
