@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs include: the C API. */
+/* The C API by the name that the vendor's programs include. */
 #ifndef QBRUNTIME_H
 #define QBRUNTIME_H
 
