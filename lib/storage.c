@@ -133,9 +133,12 @@ static int wait_change(struct qbrt_storage *storage, unsigned int changes,
 									: 0;
 }
 
-/* Until none of the bits of mask is set. */
+/*
+ * Until none of the bits of mask is set. mark: bits to set each time before the
+ * uses are looked at.
+ */
 static int wait_while(struct qbrt_storage *storage, unsigned int mask,
-		      int64_t deadline_ns)
+		      unsigned int mark, int64_t deadline_ns)
 {
 	bool is_read = !(mask & QBRT_STORAGE_READERS);
 	int err = 0;
@@ -144,7 +147,7 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 	while (!err) {
 		unsigned int changes = atomic_load(&storage->changes);
 
-		if (!(atomic_load(&storage->uses) & mask))
+		if (!(atomic_fetch_or(&storage->uses, mark) & mask))
 			break;
 		err = wait_change(storage, changes, is_read ? writes : uses_it,
 				  deadline_ns);
@@ -156,7 +159,7 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 int qbrt_storage_wait_written(struct qbrt_storage *storage, int64_t deadline_ns)
 {
 	return wait_while(storage,
-			  QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER,
+			  QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER, 0,
 			  deadline_ns);
 }
 
@@ -196,35 +199,34 @@ static void give_up_write(struct qbrt_storage *storage)
 	qbrt_storage_tell_waiters(storage);
 }
 
-/*
- * Taken at once when nobody uses it, else announced and waited for. Several
- * that wait share one mark: who gets it takes the mark with it, and the others
- * set it again.
- */
-enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
+/* true: nobody read or wrote it; the mark of who waits goes with it. */
+static bool try_write(struct qbrt_storage *storage)
 {
 	unsigned int uses = atomic_load(&storage->uses);
 
-	for (;;) {
-		bool is_free =
-			!(uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS));
-		unsigned int next =
-			is_free ? (uses & QBRT_STORAGE_HELD) |
-					  QBRT_STORAGE_WRITER
-				: uses | QBRT_STORAGE_WAITING_WRITER;
+	while (!(uses & (QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS)))
+		if (atomic_compare_exchange_weak(&storage->uses, &uses,
+						 (uses & QBRT_STORAGE_HELD) |
+							 QBRT_STORAGE_WRITER))
+			return true;
+	return false;
+}
 
-		if (!atomic_compare_exchange_weak(&storage->uses, &uses, next))
-			continue;
-		if (is_free)
-			return QBRT_OK;
+/*
+ * Taken at once when nobody uses it, else announced and waited for. Several
+ * that wait share one mark: who gets it, or gives up, takes the mark with it,
+ * and the others set it again when they look next.
+ */
+enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
+{
+	while (!try_write(storage))
 		if (wait_while(storage,
 			       QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS,
-			       INT64_MAX)) {
+			       QBRT_STORAGE_WAITING_WRITER, INT64_MAX)) {
 			give_up_write(storage);
 			return fail_interrupted();
 		}
-		uses = atomic_load(&storage->uses);
-	}
+	return QBRT_OK;
 }
 
 void qbrt_storage_invalidate(struct qbrt_storage *storage,

@@ -148,6 +148,50 @@ START_TEST(no_reader_comes_before_a_host_write_that_waits)
 }
 END_TEST
 
+static _Thread_local bool may_give_up;
+
+static bool gives_up(void *arg)
+{
+	return may_give_up && atomic_load((atomic_bool *)arg);
+}
+
+static void *take_or_give_up(void *arg)
+{
+	may_give_up = true;
+	return (void *)(uintptr_t)qbrt_storage_take_write(arg);
+}
+
+/* Q499 Q739: the mark of writers that wait is set again by those who stay. */
+START_TEST(a_writer_that_gives_up_lets_no_reader_before_another)
+{
+	struct qbrt_storage *storage = alloc_storage(100);
+	atomic_bool says_stop = false;
+	pthread_t staying;
+	pthread_t leaving;
+	void *status;
+
+	qbrt_set_interrupt_function(gives_up, &says_stop);
+	ck_assert(qbrt_storage_begin_read(storage));
+	ck_assert(!pthread_create(&staying, NULL, take_and_end_write, storage));
+	ck_assert(!pthread_create(&leaving, NULL, take_or_give_up, storage));
+	while (atomic_load(&storage->waiters) < 2)
+		sched_yield();
+	atomic_store(&says_stop, true);
+	qbrt_storage_tell_waiters(storage);
+	ck_assert(!pthread_join(leaving, &status));
+	ck_assert_uint_eq((uintptr_t)status, QBRT_INTERRUPTED);
+	while (!(atomic_load(&storage->uses) & QBRT_STORAGE_WAITING_WRITER))
+		sched_yield();
+	ck_assert(!qbrt_storage_begin_read(storage));
+	qbrt_storage_end_read(storage);
+	ck_assert(!pthread_join(staying, NULL));
+	ck_assert_uint_eq(atomic_load(&storage->uses), 0);
+	qbrt_set_interrupt_function(NULL, NULL);
+	qbrt_storage_unref(storage);
+	close_device();
+}
+END_TEST
+
 static void *wait_and_read(void *arg)
 {
 	struct qbrt_storage *storage = arg;
@@ -314,6 +358,7 @@ int main(void)
 		QBRT_TEST(nobody_waits_for_readers_or_for_nobody),
 		QBRT_TEST(a_deadline_ends_the_wait_for_a_writer),
 		QBRT_TEST(no_reader_comes_before_a_host_write_that_waits),
+		QBRT_TEST(a_writer_that_gives_up_lets_no_reader_before_another),
 		QBRT_LOOP_TEST(
 			waiters_wake_when_the_writer_ends_and_see_what_it_wrote,
 			2),
