@@ -37,6 +37,20 @@ qbrt_pinned_memory_query(const struct qbrt_pinned_memory *mem, bool *ready)
 	return QBRT_OK;
 }
 
+/* false: another job writes it by now. The sentence stays within a use alone. */
+static bool judge(const struct qbrt_pinned_memory *mem,
+		  enum qbrt_status *status)
+{
+	*status = QBRT_OK;
+	if (qbrt_storage_is_valid(mem->storage))
+		return true;
+	if (!qbrt_storage_begin_read(mem->storage))
+		return false;
+	*status = qbrt_pinned_memory_check_valid(mem);
+	qbrt_storage_end_read(mem->storage);
+	return true;
+}
+
 QBRT_API enum qbrt_status
 qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout)
 {
@@ -48,7 +62,9 @@ qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout)
 		return status;
 	if (timeout > 0)
 		deadline_ns = qbrt_deadline_ns(timeout);
-	err = qbrt_storage_wait_written(mem->storage, deadline_ns);
+	do {
+		err = qbrt_storage_wait_written(mem->storage, deadline_ns);
+	} while (!err && !judge(mem, &status));
 	if (err == -ETIME)
 		return qbrt_fail(QBRT_TIMED_OUT,
 				 "the memory is still being written after %lld "
@@ -58,7 +74,7 @@ qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "the interrupt function ended the wait for "
 				 "the memory; the job goes on");
-	return qbrt_pinned_memory_check_valid(mem);
+	return status;
 }
 
 /* One more bracket; false: there are too many. */

@@ -344,6 +344,48 @@ START_TEST(eight_threads_index_one_buffer)
 }
 END_TEST
 
+/* Links --wrap: while set, jobs begin and fail behind the back of who waits. */
+static unsigned int num_waits;
+static bool is_played;
+
+int __real_qbrt_storage_wait_written(struct qbrt_storage *storage,
+				     int64_t deadline_ns);
+int __wrap_qbrt_storage_wait_written(struct qbrt_storage *storage,
+				     int64_t deadline_ns);
+
+int __wrap_qbrt_storage_wait_written(struct qbrt_storage *storage,
+				     int64_t deadline_ns)
+{
+	int err;
+
+	if (is_played && num_waits++) {
+		qbrt_storage_validate(storage);
+		qbrt_storage_invalidate(storage, QBRT_CANCELLED, "the second");
+		qbrt_storage_end_write(storage);
+		is_played = false;
+	}
+	err = __real_qbrt_storage_wait_written(storage, deadline_ns);
+	if (is_played)
+		ck_assert(qbrt_storage_begin_write(storage));
+	return err;
+}
+
+/* Q485 Q499: a job that begins when the wait has ended writes it anew. */
+START_TEST(a_wait_takes_no_sentence_that_a_job_may_write)
+{
+	const int64_t shape[] = { 4 };
+
+	open_memory(QBRT_DTYPE_UINT8, shape, 1);
+	qbrt_storage_invalidate(mem->storage, QBRT_CANCELLED, "the first");
+	num_waits = 0;
+	is_played = true;
+	ck_assert_status(qbrt_pinned_memory_wait(mem, -1), QBRT_TENSOR_INVALID);
+	ck_assert_detail("the second");
+	ck_assert_uint_eq(atomic_load(&mem->storage->uses), 0);
+	close_memory();
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -353,6 +395,7 @@ int main(void)
 		QBRT_TEST(what_is_read_is_never_half_a_failed_job),
 		QBRT_LOOP_TEST(an_access_is_a_use_while_bytes_move, 5),
 		QBRT_TEST(eight_threads_index_one_buffer),
+		QBRT_TEST(a_wait_takes_no_sentence_that_a_job_may_write),
 	};
 
 	return qbrt_test_run("pinned-index-use", tests, qbrt_array_size(tests));
