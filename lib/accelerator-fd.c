@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "counters.h"
+#include "fd.h"
 #include "status.h"
 #include "util.h"
 
@@ -88,6 +89,24 @@ void qbrt_device_give_shared(struct qbrt_device *device,
 
 /* ---- export ---- */
 
+/* share_lock. */
+static int request_export(struct qbrt_device *device,
+			  struct drm_prime_handle *prime)
+{
+	int err;
+
+	qbrt_count(buffer_requests);
+	err = device->kmd->ioctl(device->file, DRM_IOCTL_PRIME_HANDLE_TO_FD,
+				 prime);
+	if (qbrt_device_make_room(device, err))
+		err = device->kmd->ioctl(device->file,
+					 DRM_IOCTL_PRIME_HANDLE_TO_FD, prime);
+	if (err)
+		return err;
+	prime->fd = qbrt_fd_keep(prime->fd);
+	return prime->fd < 0 ? -errno : 0;
+}
+
 enum qbrt_status qbrt_device_export_buffer(struct qbrt_device *device,
 					   struct qbrt_buffer *buffer, int *fd)
 {
@@ -102,12 +121,7 @@ enum qbrt_status qbrt_device_export_buffer(struct qbrt_device *device,
 		return qbrt_fail_errno(QBRT_AT_EXPORT, err,
 				       "no memory for an export");
 	(void)pthread_mutex_lock(&device->pools->share_lock);
-	qbrt_count(buffer_requests);
-	err = device->kmd->ioctl(device->file, DRM_IOCTL_PRIME_HANDLE_TO_FD,
-				 &prime);
-	if (qbrt_device_make_room(device, err))
-		err = device->kmd->ioctl(device->file,
-					 DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime);
+	err = request_export(device, &prime);
 	if (!err && !buffer->is_shared) {
 		add_view(device->pools, buffer->handle, &record);
 		buffer->is_shared = true;

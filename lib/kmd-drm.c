@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <xf86drm.h>
 
+#include "fd.h"
 #include "uapi/qbnpu_drm.h"
 #include "util.h"
 
@@ -43,6 +44,7 @@ static int open_node(const char *path)
 	do {
 		fd = open(path, O_RDWR | O_CLOEXEC);
 	} while (fd < 0 && errno == EINTR);
+	fd = qbrt_fd_keep(fd);
 	if (fd >= 0)
 		return fd;
 	/* what a device cgroup answers, and a node whose device is gone */

@@ -186,6 +186,22 @@ START_TEST(a_node_is_opened_to_read_and_write_and_not_passed_on)
 }
 END_TEST
 
+/* K501 Q788 */
+START_TEST(a_node_is_none_of_the_standard_three)
+{
+	int saved = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	ck_assert_int_ge(saved, 3);
+	ck_assert_int_eq(close(STDIN_FILENO), 0);
+	begin();
+	ck_assert_int_eq(fcntl(STDIN_FILENO, F_GETFD), -1);
+	ck_assert_int_eq(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+	ck_assert_int_eq(close(saved), 0);
+	ck_assert_int_ge(kmd_file, 3);
+	kmd_end();
+}
+END_TEST
+
 /* K501: what open answers for the errno of libc's open */
 static const struct {
 	int err, expected;
@@ -289,6 +305,7 @@ int main(void)
 		QBRT_TEST(hardware_is_listed_before_software),
 		QBRT_TEST(a_device_behind_a_node_is_a_device),
 		QBRT_TEST(a_node_is_opened_to_read_and_write_and_not_passed_on),
+		QBRT_TEST(a_node_is_none_of_the_standard_three),
 		QBRT_LOOP_TEST(why_a_node_does_not_open_is_told,
 			       qbrt_array_size(opens)),
 		QBRT_TEST(open_is_repeated_after_a_signal),

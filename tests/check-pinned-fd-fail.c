@@ -7,6 +7,7 @@
 
 #include <drm.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -115,6 +116,27 @@ START_TEST(the_pool_is_emptied_before_exhaustion_is_told)
 }
 END_TEST
 
+/* Q788 */
+START_TEST(an_export_is_none_of_the_standard_three)
+{
+	int saved = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	struct qbrt_pinned_memory *mem;
+	int fd;
+
+	ck_assert_int_ge(saved, 3);
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	ck_assert_int_eq(close(STDIN_FILENO), 0);
+	fd = pinned_fd_export(mem);
+	ck_assert_int_eq(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+	ck_assert_int_eq(close(saved), 0);
+	ck_assert_int_ge(fd, 3);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_mapped_is_not_imported)
 {
 	struct qbrt_pinned_memory *mem;
@@ -141,6 +163,7 @@ size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
 			       qbrt_array_size(answers)),
 		QBRT_LOOP_TEST(the_pool_is_emptied_before_exhaustion_is_told,
 			       2),
+		QBRT_TEST(an_export_is_none_of_the_standard_three),
 		QBRT_TEST(memory_that_cannot_be_mapped_is_not_imported),
 	};
 

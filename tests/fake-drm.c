@@ -32,6 +32,7 @@
 
 /* The linker's names of the real ones, and of ours. */
 int __real_close(int fd);
+int __real_fcntl(int fd, int command, ...);
 int __real_ioctl(int fd, unsigned long request, ...);
 void *__real_mmap(void *address, size_t length, int prot, int flags, int fd,
 		  off_t offset);
@@ -46,6 +47,7 @@ int __real_scandir(const char *path, struct dirent ***entries,
 				  const struct dirent **));
 int __real_stat(const char *path, struct stat *status);
 int __wrap_close(int fd);
+int __wrap_fcntl(int fd, int command, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 void *__wrap_mmap(void *address, size_t length, int prot, int flags, int fd,
 		  off_t offset);
@@ -260,6 +262,28 @@ int __wrap_close(int fd)
 		atomic_store(&file->node, NULL);
 	}
 	return __real_close(fd);
+}
+
+/* A copy of a node's descriptor is the file's only one: the other is closed. */
+int __wrap_fcntl(int fd, int command, ...)
+{
+	struct fake_file *file = get_file(fd);
+	va_list args;
+	void *arg;
+	int ret;
+
+	va_start(args, command);
+	arg = va_arg(args, void *);
+	va_end(args);
+	ret = __real_fcntl(fd, command, arg);
+	if (!file || command != F_DUPFD_CLOEXEC || ret < 0)
+		return ret;
+	ck_assert_int_lt(ret, MAX_FILES);
+	files[ret].soft = file->soft;
+	files[ret].flags = file->flags;
+	atomic_store(&files[ret].node, atomic_load(&file->node));
+	atomic_store(&file->node, NULL);
+	return ret;
 }
 
 /* ---- requests ---- */
