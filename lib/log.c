@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fd.h"
 #include "status.h"
 #include "util.h"
 
@@ -104,8 +105,7 @@ static void write_line(enum qbrt_log_level level, const char *component,
 		length = LINE_SIZE - 1;
 	line[length] = '\n';
 	/* nobody is left to be told that standard error is full or closed */
-	if (write(STDERR_FILENO, line, (size_t)length + 1) < 0)
-		return;
+	(void)qbrt_fd_write(STDERR_FILENO, line, (size_t)length + 1);
 }
 
 void qbrt_log(enum qbrt_log_level level, const char *component,

@@ -20,6 +20,7 @@
 
 #include <qbruntime/qbrt.h>
 
+#include "fd.h"
 #include "log.h"
 #include "status.h"
 #include "trace-device.h"
@@ -46,6 +47,7 @@ static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 /* trace lock; constant for who is inside: */
 static int trace_fd = -1;
+static bool trace_is_limited; /* RLIMIT_FSIZE, when it was started */
 static pid_t trace_pid;
 static unsigned int trace_number;
 
@@ -98,22 +100,12 @@ static void give_lock(void)
 /* ---- writing ---- */
 
 /* O_APPEND makes one write one piece of the file. 0 or a negative errno. */
-static int write_text(const char *text, size_t length)
-{
-	ssize_t written;
-
-	do {
-		written = write(trace_fd, text, length);
-	} while (written < 0 && errno == EINTR);
-	if (written < 0)
-		return -errno;
-	/* a regular file takes less only where it cannot grow */
-	return (size_t)written == length ? 0 : -ENOSPC;
-}
-
 static int write_line(const struct qbrt_trace_line *line)
 {
-	return write_text(line->text, line->length);
+	return trace_is_limited
+		       ? qbrt_fd_write(trace_fd, line->text, line->length)
+		       : qbrt_fd_write_unlimited(trace_fd, line->text,
+						 line->length);
 }
 
 /* Ends the trace. true: nobody did before, so the caller logs it, unlocked. */
@@ -332,6 +324,7 @@ static int open_file(const char *path, bool *is_new)
 	*is_new = fd >= 0;
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, flags);
+	fd = qbrt_fd_keep(fd);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -374,6 +367,7 @@ static enum qbrt_status start(const char *path)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "%s: the trace file cannot be created: %s",
 				 path, qbrt_errno_words(trace_fd));
+	trace_is_limited = qbrt_fd_is_limited();
 	trace_pid = getpid();
 	trace_number++;
 	err = is_new ? 0 : clear_file(trace_fd);
@@ -431,7 +425,7 @@ static enum qbrt_status stop(void)
 	wait_for_recorders();
 	err = atomic_load(&failure);
 	if (!err)
-		err = write_text("]\n", 2);
+		err = qbrt_fd_write(trace_fd, "]\n", 2);
 	if (close(trace_fd) && !err)
 		err = -errno;
 	trace_fd = -1;

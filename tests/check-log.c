@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +56,27 @@ static char *end_capture(size_t *length)
 	ck_assert(!close(saved_stderr));
 	return text;
 }
+
+/* Q780 Q783: the program does not end by a line that is not its own. */
+START_TEST(a_line_that_does_not_fit_in_a_file_is_lost_alone)
+{
+	const struct rlimit none = { 10, RLIM_INFINITY };
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	size_t length;
+	char *text;
+
+	begin_capture();
+	if (setrlimit(RLIMIT_FSIZE, &none))
+		abort();
+	qbrt_log(QBRT_LOG_LEVEL_ERR, "model", "is cut");
+	qbrt_log(QBRT_LOG_LEVEL_ERR, "model", "is lost");
+	if (setrlimit(RLIMIT_FSIZE, &all))
+		abort();
+	text = end_capture(&length);
+	ck_assert_str_eq(text, "qbruntime:");
+	free(text);
+}
+END_TEST
 
 /* Q780 */
 START_TEST(a_line_has_level_component_and_sentence)
@@ -418,6 +440,7 @@ int main(void)
 		QBRT_TEST(control_characters_are_escaped),
 		QBRT_TEST(a_line_is_at_most_1024_bytes),
 		QBRT_TEST(lines_of_threads_are_neither_lost_nor_mixed),
+		QBRT_TEST(a_line_that_does_not_fit_in_a_file_is_lost_alone),
 		QBRT_TEST(a_log_function_takes_the_lines),
 		QBRT_TEST(a_log_function_runs_under_no_lock),
 		QBRT_TEST(a_log_function_may_infer),

@@ -2,13 +2,14 @@
 /*
  * Files that end before their trace: a writer that is killed, a file that may
  * not grow. The latter by RLIMIT_FSIZE, which a full disk looks like but for
- * the errno; its signal is ignored. It holds for a buffer's memory too, so
- * those are there before, and for the file in which Check notes each
+ * the errno and the signal that is not to come. It holds for a buffer's memory
+ * too, so those are there before, and for the file in which Check notes each
  * assertion, so none is made meanwhile.
  */
 #include "check-trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "models.h"
 #include "trace-read.h"
 #include "trace.h"
@@ -26,6 +28,7 @@
 
 #define NUM_MOMENTS 100
 #define MAX_FILE_SIZE 4096
+#define ONE_LINE_SIZE 200 /* the first fits, a second does not */
 
 /* Infers for ever, and says so; never returns. */
 static _Noreturn void infer_and_tell(const char *path, int progress_fd)
@@ -84,8 +87,7 @@ static void limit_files(rlim_t limit)
 {
 	const struct rlimit value = { limit, RLIM_INFINITY };
 
-	if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
-	    setrlimit(RLIMIT_FSIZE, &value))
+	if (setrlimit(RLIMIT_FSIZE, &value))
 		abort();
 }
 
@@ -115,6 +117,7 @@ START_TEST(a_file_that_cannot_grow_ends_the_trace_alone)
 {
 	struct warnings warnings = { 0 };
 	enum qbrt_status started;
+	enum qbrt_status other_started;
 	enum qbrt_status stopped;
 	struct trace_folder folder;
 	struct trace_folder other;
@@ -127,15 +130,16 @@ START_TEST(a_file_that_cannot_grow_ends_the_trace_alone)
 	trace_load_open(&load, models_load_copy64());
 	trace_load_start(&load, TRACE_NUM_THREADS, LONG_MAX);
 	trace_load_await_all(&load);
-	ck_assert_ok(qbrt_trace_start(folder.path));
 	limit_files(MAX_FILE_SIZE);
+	started = qbrt_trace_start(folder.path);
 	while (qbrt_trace_is_on())
 		trace_load_await(&load, 1);
 	trace_load_await(&load, 100);
-	started = qbrt_trace_start(other.path);
+	other_started = qbrt_trace_start(other.path);
 	stopped = qbrt_trace_stop();
 	limit_files(RLIM_INFINITY);
-	ck_assert_int_eq(started, QBRT_INVALID_ARGUMENT);
+	ck_assert_int_eq(started, QBRT_OK);
+	ck_assert_int_eq(other_started, QBRT_INVALID_ARGUMENT);
 	ck_assert_int_eq(stopped, QBRT_INTERNAL_ERROR);
 	ck_assert_detail("not whole");
 	ck_assert_ok(qbrt_trace_stop());
@@ -173,6 +177,7 @@ static void stop_and_infer(void *arg, enum qbrt_log_level level,
 START_TEST(a_log_function_may_stop_the_trace_and_infer)
 {
 	struct warnings warnings = { 0 };
+	enum qbrt_status started;
 	struct trace_folder folder;
 	struct trace_load load;
 
@@ -184,8 +189,8 @@ START_TEST(a_log_function_may_stop_the_trace_and_infer)
 	qbrt_set_log_function(stop_and_infer, &warnings);
 	trace_load_start(&load, TRACE_NUM_THREADS, LONG_MAX);
 	trace_load_await_all(&load);
-	ck_assert_ok(qbrt_trace_start(folder.path));
 	limit_files(MAX_FILE_SIZE);
+	started = qbrt_trace_start(folder.path);
 	while (!atomic_load(&warnings.num))
 		trace_load_await(&load, 1);
 	trace_load_await(&load, 100);
@@ -193,6 +198,7 @@ START_TEST(a_log_function_may_stop_the_trace_and_infer)
 	atomic_store(&load.num_left, 0);
 	trace_load_join(&load);
 	qbrt_set_log_function(NULL, NULL);
+	ck_assert_int_eq(started, QBRT_OK);
 	ck_assert_int_eq(atomic_load(&warnings.num), 1);
 	ck_assert_int_eq(warnings.stopped, QBRT_INTERNAL_ERROR);
 	ck_assert_int_eq(warnings.inferred, QBRT_OK);
@@ -210,15 +216,17 @@ START_TEST(a_device_opened_on_a_full_disk_ends_the_trace)
 						  .core_mask = 1,
 						  .kind = "software" };
 	struct warnings warnings = { 0 };
+	enum qbrt_status started;
 	struct trace_folder folder;
 
 	trace_folder_make(&folder);
 	qbrt_set_log_function(note_warning, &warnings);
-	ck_assert_ok(qbrt_trace_start(folder.path));
-	limit_files(200);
+	limit_files(ONE_LINE_SIZE);
+	started = qbrt_trace_start(folder.path);
 	qbrt_trace_add_device(&device);
 	limit_files(RLIM_INFINITY);
 	qbrt_set_log_function(NULL, NULL);
+	ck_assert_int_eq(started, QBRT_OK);
 	ck_assert_int_eq(atomic_load(&warnings.num), 1);
 	ck_assert(!qbrt_trace_is_on());
 	ck_assert_status(qbrt_trace_stop(), QBRT_INTERNAL_ERROR);
@@ -267,22 +275,50 @@ START_TEST(a_stop_that_cannot_close_the_list_says_so)
 }
 END_TEST
 
+/* Q788: what goes to the standard three does not go into the file. */
+START_TEST(a_trace_is_not_standard_error)
+{
+	const struct qbrt_trace_event event = { .name = "submit" };
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	struct trace_folder folder;
+	struct trace_file file;
+	enum qbrt_status started;
+
+	ck_assert_int_ge(saved, 3);
+	trace_folder_make(&folder);
+	ck_assert_int_eq(close(STDERR_FILENO), 0);
+	started = qbrt_trace_start(folder.path);
+	qbrt_log(QBRT_LOG_LEVEL_ERR, "trace", "no event");
+	qbrt_trace_host(&event);
+	ck_assert_int_eq(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	ck_assert_int_eq(close(saved), 0);
+	ck_assert_ok(started);
+	ck_assert_ok(qbrt_trace_stop());
+	trace_read(folder.path, false, &file);
+	ck_assert_uint_eq(trace_count(&file, "submit"), 1);
+	trace_free(&file);
+	trace_folder_remove(&folder);
+}
+END_TEST
+
 /* Q783 */
 START_TEST(recording_keeps_errno)
 {
 	const struct qbrt_trace_event event = { .name = "wait" };
 	struct warnings warnings = { 0 };
 	struct trace_folder folder;
+	enum qbrt_status started;
 	int err;
 
 	trace_folder_make(&folder);
 	qbrt_set_log_function(note_warning, &warnings);
-	ck_assert_ok(qbrt_trace_start(folder.path));
-	limit_files(1);
+	limit_files(ONE_LINE_SIZE);
+	started = qbrt_trace_start(folder.path);
 	errno = EXDEV;
 	qbrt_trace_host(&event);
 	err = errno;
 	limit_files(RLIM_INFINITY);
+	ck_assert_int_eq(started, QBRT_OK);
 	ck_assert_int_eq(err, EXDEV);
 	ck_assert_int_eq(atomic_load(&warnings.num), 1);
 	ck_assert_status(qbrt_trace_stop(), QBRT_INTERNAL_ERROR);
@@ -300,6 +336,7 @@ size_t add_trace_cut_tests(struct qbrt_test *all)
 		QBRT_TEST(a_device_opened_on_a_full_disk_ends_the_trace),
 		QBRT_TEST(a_start_on_a_full_disk_leaves_no_file),
 		QBRT_TEST(a_stop_that_cannot_close_the_list_says_so),
+		QBRT_TEST(a_trace_is_not_standard_error),
 		QBRT_TEST(recording_keeps_errno),
 	};
 

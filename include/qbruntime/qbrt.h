@@ -520,7 +520,8 @@ void qbrt_set_interrupt_function(qbrt_interrupt_function function, void *arg);
  * path: of a new file, or of a regular one whose contents are lost. Each event
  * is one line and one write, so that the file can be read after a crash too.
  * A file that cannot grow ends the trace with a log line at
- * QBRT_LOG_LEVEL_WARN, and disturbs nothing else. A child of fork does not
+ * QBRT_LOG_LEVEL_WARN, and disturbs nothing else: no SIGXFSZ comes where
+ * RLIMIT_FSIZE was set when the trace was started. A child of fork does not
  * record; it may start a trace of its own.
  * QBRT_INVALID_ARGUMENT: path cannot be created or written, or a trace has been
  * started and not stopped; nothing changes.
