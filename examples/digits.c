@@ -87,10 +87,11 @@ static int run(const char *path)
 
 int main(int argc, char **argv)
 {
+	const char *data_dir = qbrt_get_data_dir();
 	char path[4096];
 
 	(void)snprintf(path, sizeof(path), "%s/digits.qbm",
-		       qbrt_get_data_dir());
+		       data_dir ? data_dir : ".");
 	if (run(argc > 1 ? argv[1] : path))
 		return 1;
 	return ferror(stdout) || fclose(stdout) ? fail("stdout is full") : 0;

@@ -214,11 +214,12 @@ static void end(struct pipeline *line)
 int main(int argc, char **argv)
 {
 	struct pipeline line = { 0 };
+	const char *data_dir = qbrt_get_data_dir();
 	char path[4096];
 	int result;
 
 	(void)snprintf(path, sizeof(path), "%s/digits.qbm",
-		       qbrt_get_data_dir());
+		       data_dir ? data_dir : ".");
 	if (begin(&line, argc > 1 ? argv[1] : path))
 		return 1;
 	result = run(&line);

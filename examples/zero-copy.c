@@ -211,6 +211,7 @@ static pid_t start_writer(char *program, char *path, int socket)
 int main(int argc, char **argv)
 {
 	struct qbrt_model_counters counters = { .size = sizeof(counters) };
+	const char *data_dir = qbrt_get_data_dir();
 	int sockets[2], status = 0, result;
 	char path[4096];
 	pid_t writer;
@@ -220,7 +221,7 @@ int main(int argc, char **argv)
 		return fclose(stdout) ? fail("stdout is full") : result;
 	}
 	(void)snprintf(path, sizeof(path), "%s/digits.qbm",
-		       qbrt_get_data_dir());
+		       data_dir ? data_dir : ".");
 	if (argc > 1)
 		(void)snprintf(path, sizeof(path), "%s", argv[1]);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))

@@ -439,9 +439,9 @@ const char *qbrt_version(void);
 const char *qbrt_git_version(void);
 
 /*
- * The folder of what comes with the library and is not code: the kernel
- * plugin and an example model. It lies beside the library's real path. NULL:
- * there is none.
+ * The folder of what comes with the library and is not code: a small model,
+ * digits.qbm, and 16 images of digits. It lies beside the library's real path.
+ * NULL: there is none.
  * Ownership: static. Threads: any. Since: 0.1.
  */
 const char *qbrt_get_data_dir(void);
