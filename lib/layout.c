@@ -9,6 +9,7 @@
 #include "layout.h"
 
 #include <assert.h>
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -409,6 +410,17 @@ static void copy_planes(const struct walk *walk, struct run run)
 	} while (i != SIZE_MAX);
 }
 
+/* Whatever modes the caller's thread has: rounding, denormals, traps. */
+static void convert_planes(const struct walk *walk, struct run run)
+{
+	femode_t modes;
+
+	(void)fegetmode(&modes);
+	(void)fesetmode(FE_DFL_MODE);
+	copy_planes(walk, run);
+	(void)fesetmode(&modes);
+}
+
 void qbrt_layout_copy(const struct qbrt_view *dst, const struct qbrt_view *src,
 		      const struct qbrt_quant *quant)
 {
@@ -426,7 +438,10 @@ void qbrt_layout_copy(const struct qbrt_view *dst, const struct qbrt_view *src,
 			 has_scales && quant->axis == i);
 	add_outer_axes(&walk, dst->dtype, src->dtype);
 	sort_axes(&walk);
-	copy_planes(&walk, run);
+	if (has_scales)
+		convert_planes(&walk, run);
+	else
+		copy_planes(&walk, run);
 }
 
 void qbrt_layout_clear(const struct qbrt_view *dst)

@@ -4,7 +4,8 @@
  * as they are, quantised, or de-quantised. Pure. A view that qbrt_view_set
  * took has offsets that fit, so nothing later checks for overflow. Each number
  * is a fixed series of f32 operations (docs/spec/device-and-format.md, FM33,
- * Q355), so no compiler or instruction set changes a bit of a result.
+ * Q355), so no compiler, instruction set or floating-point mode of the thread
+ * changes a bit of a result.
  */
 #ifndef QBRT_LAYOUT_H
 #define QBRT_LAYOUT_H

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of check-layout. */
+#ifndef TESTS_CHECK_LAYOUT_H
+#define TESTS_CHECK_LAYOUT_H
+
+#include "test-util.h"
+
+size_t add_layout_convert_tests(struct qbrt_test *all);
+
+#endif
