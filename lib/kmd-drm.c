@@ -6,7 +6,8 @@
  *
  * A file's number is its descriptor and, above that, the generation of the
  * process that opened it: the child of a fork has another, so it is refused
- * without a system call (K016). There is no other state.
+ * without a system call (K016); only a 2,048th generation of children would
+ * take the first one's for its own. There is no other state.
  */
 #include "kmd.h"
 
@@ -37,6 +38,31 @@
 
 /* ---- nodes ---- */
 
+/* What kmd.h says of op open, for the errno of what an open is made of. */
+static int get_open_error(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ENOTTY: /* no node of DRM */
+		return -ENOENT;
+	case EACCES:
+	case EPERM: /* of a device cgroup */
+	case EROFS:
+		return -EACCES;
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+		return -err;
+	case EINVAL: /* a request that every version has */
+		return -EPROTO;
+	default: /* ENXIO, EIO, ...: the node is there, its device is not */
+		return -ENODEV;
+	}
+}
+
 static int open_node(const char *path)
 {
 	int fd;
@@ -45,12 +71,7 @@ static int open_node(const char *path)
 		fd = open(path, O_RDWR | O_CLOEXEC);
 	} while (fd < 0 && errno == EINTR);
 	fd = qbrt_fd_keep(fd);
-	if (fd >= 0)
-		return fd;
-	/* what a device cgroup answers, and a node whose device is gone */
-	if (errno == EPERM)
-		return -EACCES;
-	return errno == ENXIO ? -ENODEV : -errno;
+	return fd < 0 ? get_open_error(errno) : fd;
 }
 
 /* -ENOENT: another driver's node, or none of DRM at all. */
@@ -60,7 +81,7 @@ static int check_version(int fd)
 	int err = 0;
 
 	if (!version)
-		return errno == ENOTTY ? -ENOENT : -errno;
+		return get_open_error(errno);
 	if (strcmp(version->name, DRM_QBNPU_NAME) != 0)
 		err = -ENOENT;
 	else if (version->version_major != DRM_QBNPU_MAJOR)
@@ -75,28 +96,37 @@ static int check_clock(int fd)
 	uint64_t is_monotonic = 0;
 
 	if (drmGetCap(fd, DRM_CAP_TIMESTAMP_MONOTONIC, &is_monotonic))
-		return -errno;
+		return get_open_error(errno);
 	return is_monotonic ? 0 : -EPROTO;
 }
 
-static bool has_our_version(const char *path)
+/* What hides a device by chance, not because it cannot be had. */
+static bool is_exhausted(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
+/* 1: it is; 0: it is not, or cannot tell; or is_exhausted. */
+static int has_our_version(const char *path)
 {
 	int fd = open_node(path);
 	int err;
 
 	if (fd < 0)
-		return false;
+		return is_exhausted(fd) ? fd : 0;
 	err = check_version(fd);
 	(void)close(fd);
+	if (is_exhausted(err))
+		return err;
 	return err == 0 || err == -EPROTO;
 }
 
 /*
  * Opening a node may wake a device that sleeps, so sysfs is asked which driver
  * it has, by the numbers of the node, whatever it is called here. Only a node
- * that sysfs does not know is opened to find out (Q036).
+ * that sysfs does not know is opened to find out (Q036). 1, 0, or an errno.
  */
-static bool is_ours(const char *path)
+static int is_ours(const char *path)
 {
 	char link[64], target[1024];
 	const char *driver;
@@ -104,7 +134,7 @@ static bool is_ours(const char *path)
 	ssize_t length;
 
 	if (stat(path, &node) || !S_ISCHR(node.st_mode))
-		return false;
+		return 0;
 	(void)snprintf(link, sizeof(link), "/sys/dev/char/%u:%u/device/driver",
 		       major(node.st_rdev), minor(node.st_rdev));
 	length = readlink(link, target, sizeof(target) - 1);
@@ -147,30 +177,40 @@ static bool parse_name(const struct node_folder *folder, const char *name,
 	return true;
 }
 
+static int list_entry(const struct node_folder *folder, const char *name,
+		      struct qbrt_kmd_node *nodes, size_t max_nodes,
+		      size_t *num_nodes)
+{
+	struct qbrt_kmd_node node;
+	int ours = parse_name(folder, name, &node) ? is_ours(node.path) : 0;
+
+	if (ours <= 0)
+		return ours;
+	if (*num_nodes < max_nodes)
+		nodes[*num_nodes] = node;
+	++*num_nodes;
+	return 0;
+}
+
 /* A folder that is not there, or not ours to read, has no nodes. */
 static int list_folder(const struct node_folder *folder,
 		       struct qbrt_kmd_node *nodes, size_t max_nodes,
 		       size_t *num_nodes)
 {
 	struct dirent **entries;
-	struct qbrt_kmd_node node;
 	int num = scandir(folder->path, &entries, NULL, versionsort);
+	int err = 0;
 
 	if (num < 0)
-		return errno == ENOMEM || errno == EMFILE || errno == ENFILE
-			       ? -errno
-			       : 0;
+		return is_exhausted(-errno) ? -errno : 0;
 	for (int i = 0; i < num; i++) {
-		if (parse_name(folder, entries[i]->d_name, &node) &&
-		    is_ours(node.path)) {
-			if (*num_nodes < max_nodes)
-				nodes[*num_nodes] = node;
-			++*num_nodes;
-		}
+		if (!err)
+			err = list_entry(folder, entries[i]->d_name, nodes,
+					 max_nodes, num_nodes);
 		free(entries[i]);
 	}
 	free(entries);
-	return 0;
+	return err;
 }
 
 static int drm_list(const struct qbrt_kmd_options *options,

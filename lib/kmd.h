@@ -62,8 +62,9 @@ struct qbrt_kmd {
 	/*
 	 * Opens one device file of its own. -ENOENT: no such node; -EACCES;
 	 * -EPROTO: speaks another major version; -EINVAL: the configuration
-	 * cannot be had; -ENODEV, -ENOMEM, -EMFILE. The options are copied
-	 * where they are needed; file is only a number to hand back.
+	 * cannot be had; -ENODEV: the node's device is gone or does not answer;
+	 * -ENOMEM, -EMFILE, -ENFILE; nothing else. The options are copied where
+	 * they are needed; file is only a number to hand back.
 	 */
 	int (*open)(const struct qbrt_kmd_options *options, const char *path,
 		    int *file);

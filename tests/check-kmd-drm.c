@@ -110,6 +110,32 @@ START_TEST(a_node_that_sysfs_does_not_know_is_asked)
 }
 END_TEST
 
+/* K501 Q113: a device that only chance hides is not silently left out */
+START_TEST(a_node_that_cannot_be_asked_for_want_of_room_is_an_error)
+{
+	static const struct fake_drm_node nodes[] = {
+		{ .path = "/dev/accel/accel0", .soft = "soft:0" },
+		{ .path = "/dev/accel/accel1", .soft = "soft:0" },
+	};
+	static const int errs[] = { EMFILE, ENFILE, ENOMEM };
+	size_t num = UNTOUCHED;
+
+	kmd_fill_options();
+	for (size_t i = 0; i < qbrt_array_size(errs); i++) {
+		fake_drm_set_nodes(nodes, 2);
+		fake_drm.open_errno = errs[i];
+		ck_assert_int_eq(qbrt_kmd_drm.list(&kmd_options, NULL, 0, &num),
+				 -errs[i]);
+		fake_drm_set_nodes(nodes, 2);
+		fake_drm.version_errno = errs[i];
+		ck_assert_int_eq(qbrt_kmd_drm.list(&kmd_options, NULL, 0, &num),
+				 -errs[i]);
+		ck_assert_uint_eq(fake_drm.num_opens, 1);
+	}
+	ck_assert_uint_eq(num, UNTOUCHED);
+}
+END_TEST
+
 /* Of the folders: whether it is an error. */
 static const struct {
 	int err;
@@ -206,10 +232,11 @@ END_TEST
 static const struct {
 	int err, expected;
 } opens[] = {
-	{ ENOENT, ENOENT }, { EACCES, EACCES }, { EPERM, EACCES },
-	{ ENXIO, ENODEV },  { ENODEV, ENODEV }, { ENOMEM, ENOMEM },
-	{ EMFILE, EMFILE }, { ENFILE, ENFILE }, { EIO, EIO },
-	{ EBUSY, EBUSY },
+	{ ENOENT, ENOENT },  { EACCES, EACCES }, { EPERM, EACCES },
+	{ ENXIO, ENODEV },   { ENODEV, ENODEV }, { ENOMEM, ENOMEM },
+	{ EMFILE, EMFILE },  { ENFILE, ENFILE }, { EIO, ENODEV },
+	{ EBUSY, ENODEV },   { EAGAIN, ENODEV }, { EOVERFLOW, ENODEV },
+	{ ENOTDIR, ENOENT }, { ELOOP, ENOENT },  { EROFS, EACCES },
 };
 
 /* K501 */
@@ -268,8 +295,12 @@ START_TEST(versions_and_capabilities_are_checked)
 	ck_assert_int_eq(open_other(2), -EPROTO);
 	fake_drm.version_errno = ENODEV;
 	ck_assert_int_eq(open_other(1), -ENODEV);
-	fake_drm.version_errno = EIO;
-	ck_assert_int_eq(open_other(1), -EIO);
+	fake_drm.version_errno = EFAULT;
+	ck_assert_int_eq(open_other(1), -ENODEV);
+	fake_drm.version_errno = ENOMEM;
+	ck_assert_int_eq(open_other(1), -ENOMEM);
+	fake_drm.cap_errno = EINVAL;
+	ck_assert_int_eq(open_other(1), -EPROTO);
 	fake_drm.cap_errno = ENODEV;
 	ck_assert_int_eq(open_other(1), -ENODEV);
 	fake_drm.no_monotonic_cap = true;
@@ -300,6 +331,8 @@ int main(void)
 		QBRT_TEST(nodes_are_listed_by_driver_name_and_none_is_opened),
 		QBRT_TEST(a_short_list_holds_the_first_nodes),
 		QBRT_TEST(a_node_that_sysfs_does_not_know_is_asked),
+		QBRT_TEST(
+			a_node_that_cannot_be_asked_for_want_of_room_is_an_error),
 		QBRT_LOOP_TEST(folders_that_are_not_there_have_no_nodes,
 			       qbrt_array_size(folders)),
 		QBRT_TEST(hardware_is_listed_before_software),
