@@ -77,7 +77,7 @@ for header in lib/*.h kmod-shim/*/*.h kmod-shim/device/kernels/*.h; do
 	[ -e "$header" ] || continue
 	echo "#include \"$header\"" >"$work/t.c"
 	# shellcheck disable=SC2086
-	$CC -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -fsyntax-only -iquote . -iquote lib \
+	$CC -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-function -fsyntax-only -iquote . -iquote lib \
 		-iquote kmod-shim -Iinclude $drm "$work/t.c" >>"$work/all" 2>&1
 done
 cp "$work/all" "$work/out"
