@@ -4,10 +4,14 @@
 # check-validate write today, byte for byte.
 set -u
 corpus=${top_srcdir:?}/tests/fuzz/corpus/validate
+if [ ! -e "${top_builddir:?}/tests/check-validate" ]; then
+	echo "1..0 # SKIP check-validate was not built: Check is missing"
+	exit 0
+fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 echo "1..2"
-if QBRUNTIME_WRITE_CORPUS=$work "${top_builddir:?}/tests/check-validate" >"$work.log" 2>&1; then
+if QBRUNTIME_WRITE_CORPUS=$work "$top_builddir/tests/check-validate" >"$work.log" 2>&1; then
 	echo "ok 1 - check-validate writes the corpus"
 else
 	echo "not ok 1 - check-validate writes the corpus"
