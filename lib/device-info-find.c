@@ -80,7 +80,7 @@ static void append(char *text, size_t size, const char *name, int number)
 			       name, number);
 }
 
-/* "aries-rb:0, regulus-ra:0", or "none" */
+/* "aries-rb:0, regulus-ra:0", or "none", and why where it was asked for */
 static const char *list_visible(const struct qbrt_discovery *discovery,
 				char *text, size_t size)
 {
@@ -94,7 +94,12 @@ static const char *list_visible(const struct qbrt_discovery *discovery,
 			append(text, size, device->name, device->number);
 	}
 	if (!*text)
-		(void)snprintf(text, size, "none");
+		(void)snprintf(text, size, "none%s",
+			       discovery->env.is_soft_default ||
+					       discovery->env.kmd.num_soft_names
+				       ? ""
+				       : " (QBRUNTIME_SOFT_DEVICES asks for no "
+					 "software NPU)");
 	return text;
 }
 

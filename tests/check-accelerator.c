@@ -93,6 +93,7 @@ START_TEST(minus_one_is_the_lowest_visible_and_hidden_is_hidden)
 		      "aries-rb:0 exists, but QBRUNTIME_VISIBLE_DEVICES hides");
 	set("QBRUNTIME_VISIBLE_DEVICES", "");
 	check_refused("aries", -1, QBRT_ACC_DEVICE_NOT_FOUND, "visible: none");
+	ck_assert_ptr_null(strstr(qbrt_error_detail(), "SOFT_DEVICES"));
 }
 END_TEST
 
@@ -113,7 +114,7 @@ START_TEST(an_open_handle_stays_when_its_device_is_hidden)
 }
 END_TEST
 
-/* Q082 Q098 Q193 */
+/* Q082 Q098 Q112 Q193 */
 START_TEST(what_is_not_there_is_not_found_and_the_sentence_lists_what_is)
 {
 	set("QBRUNTIME_SOFT_DEVICES", "aries:2");
@@ -127,7 +128,8 @@ START_TEST(what_is_not_there_is_not_found_and_the_sentence_lists_what_is)
 	ck_assert_ptr_null(strchr(qbrt_error_detail(), '\n'));
 	check_refused("", 0, QBRT_ACC_DEVICE_NOT_FOUND, "\"\"");
 	set("QBRUNTIME_SOFT_DEVICES", "none");
-	check_refused(NULL, -1, QBRT_ACC_DEVICE_NOT_FOUND, "visible: none");
+	check_refused(NULL, -1, QBRT_ACC_DEVICE_NOT_FOUND,
+		      "visible: none (QBRUNTIME_SOFT_DEVICES asks for no");
 }
 END_TEST
 
