@@ -20,7 +20,7 @@
 #include "util.h"
 
 #define DEFAULT_ALIGNMENT 64
-#define HOST_TEXT_SIZE 128
+#define HOST_TEXT_SIZE 192
 
 /* What is wanted, and what the regions answered. */
 struct request {
@@ -32,21 +32,13 @@ struct request {
 	uint32_t region; /* tried last */
 };
 
-static void close_handle(struct qbrt_device *device, uint32_t handle)
-{
-	struct drm_gem_close gem_close = { .handle = handle };
-
-	qbrt_count(buffer_requests);
-	(void)device->kmd->ioctl(device->file, DRM_IOCTL_GEM_CLOSE, &gem_close);
-}
-
 /* A child of fork has the mapping, but not the handle. */
 static void close_buffer(struct qbrt_device *device,
 			 const struct qbrt_buffer *buffer)
 {
 	(void)device->kmd->munmap(device->file, buffer->data, buffer->size);
 	if (!qbrt_device_is_inherited(device))
-		close_handle(device, buffer->handle);
+		qbrt_device_close_handle(device, buffer->handle);
 }
 
 static struct qbrt_pooled_buffer **get_bucket(struct qbrt_device_pools *pools,
@@ -169,7 +161,7 @@ static int create_buffer(struct qbrt_device *device, uint32_t region,
 		return err;
 	*status = map_buffer(device, &create, buffer);
 	if (*status) {
-		close_handle(device, create.handle);
+		qbrt_device_close_handle(device, create.handle);
 		return -EIO;
 	}
 	buffer->is_shared = false;
@@ -213,6 +205,31 @@ static uint64_t get_region_limit(const struct drm_qbnpu_query_memory *now)
 	return now->client_limit < now->total ? now->client_limit : now->total;
 }
 
+/* What the limits on this process are, of which one was the cause. */
+static void describe_limits(size_t nbytes, const struct rlimit *locked,
+			    char *text, size_t size)
+{
+	uint64_t used = get_locked_nbytes();
+	bool has_room =
+		locked->rlim_cur == RLIM_INFINITY ||
+		(used <= locked->rlim_cur && locked->rlim_cur - used >= nbytes);
+	struct rlimit space = { .rlim_cur = RLIM_INFINITY };
+	char memlock[96] = "unlimited";
+	char as[48] = "";
+
+	(void)getrlimit(RLIMIT_AS, &space);
+	if (locked->rlim_cur != RLIM_INFINITY)
+		(void)snprintf(memlock, sizeof(memlock),
+			       "%llu bytes, of which %llu are in use",
+			       (unsigned long long)locked->rlim_cur,
+			       (unsigned long long)used);
+	if (space.rlim_cur != RLIM_INFINITY)
+		(void)snprintf(as, sizeof(as), ", RLIMIT_AS is %llu bytes",
+			       (unsigned long long)space.rlim_cur);
+	(void)snprintf(text, size, ": %sRLIMIT_MEMLOCK is %s%s",
+		       has_room ? "the host gave none, " : "", memlock, as);
+}
+
 /*
  * The region has room, so it was the host that gave no memory: *text says what
  * its limit is. false: the region is full, *text is unchanged. A driver may
@@ -233,16 +250,7 @@ static bool describe_host(const struct qbrt_device *device,
 	    (now.client_limit < now.client_used ||
 	     now.client_limit - now.client_used < request->nbytes))
 		return false;
-	if (limit.rlim_cur == RLIM_INFINITY)
-		(void)snprintf(text, size,
-			       ": the host gave none, RLIMIT_MEMLOCK is "
-			       "unlimited");
-	else
-		(void)snprintf(text, size,
-			       ": RLIMIT_MEMLOCK is %llu bytes, of which %llu "
-			       "are in use",
-			       (unsigned long long)limit.rlim_cur,
-			       get_locked_nbytes());
+	describe_limits(request->nbytes, &limit, text, size);
 	return true;
 }
 
@@ -255,7 +263,8 @@ static enum qbrt_status fail_exhausted(struct qbrt_device *device,
 	char host[HOST_TEXT_SIZE];
 	char most[48] = "";
 
-	if (request->limit)
+	/* where the driver's limits are not the cause, they mean nothing */
+	if (request->limit && request->limit < request->nbytes)
 		(void)snprintf(most, sizeof(most), "; at most %llu would fit",
 			       (unsigned long long)request->limit);
 	if (request->is_contiguous)

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "counters.h"
 #include "fd.h"
@@ -53,7 +54,7 @@ static void add_view(struct qbrt_device_pools *pools, uint32_t handle,
 	(*link)->num_views++;
 }
 
-static void close_handle(struct qbrt_device *device, uint32_t handle)
+void qbrt_device_close_handle(struct qbrt_device *device, uint32_t handle)
 {
 	struct drm_gem_close gem_close = { .handle = handle };
 
@@ -72,7 +73,7 @@ static void drop_view(struct qbrt_device *device, uint32_t handle)
 		return;
 	*link = record->next;
 	free(record);
-	close_handle(device, handle);
+	qbrt_device_close_handle(device, handle);
 }
 
 void qbrt_device_give_shared(struct qbrt_device *device,
@@ -191,6 +192,51 @@ static int import_handle(struct qbrt_device *device, int fd,
 	return 0;
 }
 
+/* Bytes of a memfd that cannot shrink, or -1: it is none. */
+static int64_t get_sealed_nbytes(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st))
+		return -1;
+	return st.st_size;
+}
+
+static enum qbrt_status fail_import(const struct qbrt_device *device, int fd,
+				    enum qbrt_attempt attempt, int err)
+{
+	int64_t nbytes = err == -EINVAL ? get_sealed_nbytes(fd) : -1;
+
+	if (!nbytes)
+		return qbrt_fail(QBRT_PINNED_MEMORY_OUT_OF_BOUNDS,
+				 "descriptor %d holds 0 bytes", fd);
+	if (nbytes > 0 && (uint64_t)nbytes > device->facts.max_bo_size)
+		return qbrt_fail(
+			QBRT_INVALID_ARGUMENT,
+			"descriptor %d holds %lld bytes; a buffer of device %s "
+			"has at most %llu",
+			fd, (long long)nbytes, device->id,
+			(unsigned long long)device->facts.max_bo_size);
+	if (err == -ENOMEM)
+		return qbrt_fail_errno(
+			attempt, err,
+			"descriptor %d cannot be mapped for device %s: no "
+			"memory, no address space (RLIMIT_AS) or none of the "
+			"file's huge pages is left",
+			fd, device->id);
+	if (err == -EMFILE || err == -ENFILE)
+		return qbrt_fail_errno(
+			attempt, err,
+			"descriptor %d cannot be imported to device %s", fd,
+			device->id);
+	return qbrt_fail_errno(
+		attempt, err,
+		"descriptor %d is no memory that device %s can use: expected a "
+		"dma-buf, or a memfd that cannot shrink",
+		fd, device->id);
+}
+
 enum qbrt_status qbrt_device_import_buffer(struct qbrt_device *device, int fd,
 					   struct qbrt_buffer *buffer)
 {
@@ -211,11 +257,5 @@ enum qbrt_status qbrt_device_import_buffer(struct qbrt_device *device, int fd,
 	}
 	(void)pthread_mutex_unlock(&device->pools->share_lock);
 	free(record);
-	if (err)
-		return qbrt_fail_errno(
-			attempt, err,
-			"descriptor %d is no memory that device %s can use: "
-			"expected a dma-buf, or a memfd that cannot shrink",
-			fd, device->id);
-	return QBRT_OK;
+	return err ? fail_import(device, fd, attempt, err) : QBRT_OK;
 }

@@ -63,6 +63,9 @@ void qbrt_device_pools_free(struct qbrt_device_pools *pools);
 /* Before the file is closed. */
 void qbrt_device_unmap_progress(struct qbrt_device *device);
 
+/* GEM_CLOSE */
+void qbrt_device_close_handle(struct qbrt_device *device, uint32_t handle);
+
 /* qbrt_device_give_buffer for what is_shared. */
 void qbrt_device_give_shared(struct qbrt_device *device,
 			     const struct qbrt_buffer *buffer);

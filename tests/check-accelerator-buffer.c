@@ -8,6 +8,7 @@
 #include <drm.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -194,6 +195,45 @@ START_TEST(the_limit_on_locked_memory_is_named)
 }
 END_TEST
 
+static rlim_t get_address_space(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long num_pages = 0;
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &num_pages), 1);
+	(void)fclose(file);
+	return (rlim_t)num_pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Q469: and no limit that is not the cause is said to be one */
+START_TEST(the_limit_on_address_space_is_named)
+{
+	struct rlimit limit;
+	struct rlimit less;
+	struct qbrt_buffer buffer;
+	enum qbrt_status status;
+
+	if (qbrt_test_is_instrumented())
+		QBRT_TEST_SKIP("sanitizers need address space");
+	if (qbrt_test_has_huge_pages() || !kmd_bend_can_lock(5 * MIB))
+		QBRT_TEST_SKIP("locked memory is not to be the cause");
+	open_device(CACHED, CACHED);
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
+	less = limit;
+	less.rlim_cur = get_address_space() + MIB;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &less), 0);
+	status = qbrt_device_take_buffer(acc->device, 5 * MIB, 64, false,
+					 &buffer);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	ck_assert_int_eq(status, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY);
+	ck_assert_detail("the host gave none, ");
+	ck_assert_detail(", RLIMIT_AS is ");
+	ck_assert(!qbrt_test_contains(qbrt_error_detail(), "at most"));
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 /* Q469: the cause decides, not the region: there is room in both. */
 START_TEST(a_region_with_room_blames_the_host)
 {
@@ -340,6 +380,7 @@ int main(void)
 			the_next_region_is_taken_only_while_the_first_is_full),
 		QBRT_LOOP_TEST(exhaustion_is_told_by_the_region_tried_last, 5),
 		QBRT_LOOP_TEST(the_limit_on_locked_memory_is_named, 2),
+		QBRT_TEST(the_limit_on_address_space_is_named),
 		QBRT_LOOP_TEST(a_region_with_room_blames_the_host, 2),
 		QBRT_LOOP_TEST(the_limit_on_descriptors_is_named, 2),
 		QBRT_TEST(

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -137,6 +138,72 @@ START_TEST(an_export_is_none_of_the_standard_three)
 }
 END_TEST
 
+static int make_sealed(off_t nbytes)
+{
+	int fd = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, nbytes), 0);
+	ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+/* Q500 Q615 */
+START_TEST(each_reason_of_a_refused_import_has_its_sentence)
+{
+	static const struct {
+		off_t nbytes;
+		int err; /* of the driver, 0: what it says itself */
+		enum qbrt_status status;
+		const char *detail;
+	} reasons[] = {
+		{ 0, 0, QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, "holds 0 bytes" },
+		{ (off_t)1 << 40, 0, QBRT_INVALID_ARGUMENT,
+		  "holds 1099511627776 bytes; a buffer of device aries-rb:0 "
+		  "has at most " },
+		{ 4096, -ENOMEM, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+		  "RLIMIT_AS" },
+		{ 4096, -EMFILE, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+		  "RLIMIT_NOFILE" },
+		{ 4096, -ENFILE, QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
+		  "fs.file-max" },
+	};
+
+	pinned_fd_open_device();
+	for (size_t i = 0; i < qbrt_array_size(reasons); i++) {
+		int fd = make_sealed(reasons[i].nbytes);
+
+		kmd_bend.fail_request = DRM_IOCTL_PRIME_FD_TO_HANDLE;
+		kmd_bend.fail_err = reasons[i].err;
+		atomic_store(&kmd_bend.fail_times, reasons[i].err ? 2 : 0);
+		pinned_fd_refuse(fd, 0, 1, reasons[i].status,
+				 reasons[i].detail);
+		ck_assert(!qbrt_test_contains(qbrt_error_detail(), "expected"));
+		ck_assert_int_eq(close(fd), 0);
+	}
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+/* K133 Q500: what has grown is as large as it was until nobody has it. */
+START_TEST(a_memfd_that_has_grown_keeps_its_first_size)
+{
+	struct qbrt_pinned_memory *view;
+	int fd = make_sealed(PINNED_FD_NBYTES);
+
+	pinned_fd_open_device();
+	view = pinned_fd_import(fd);
+	ck_assert_int_eq(ftruncate(fd, 2 * (off_t)PINNED_FD_NBYTES), 0);
+	pinned_fd_refuse(fd, 0, 2 * PINNED_FD_NBYTES,
+			 QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, "4096 bytes");
+	qbrt_pinned_memory_free(view);
+	ck_assert_ok(pinned_fd_try_import(fd, 0, 2 * PINNED_FD_NBYTES, &view));
+	qbrt_pinned_memory_free(view);
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_mapped_is_not_imported)
 {
 	struct qbrt_pinned_memory *mem;
@@ -164,6 +231,8 @@ size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(the_pool_is_emptied_before_exhaustion_is_told,
 			       2),
 		QBRT_TEST(an_export_is_none_of_the_standard_three),
+		QBRT_TEST(each_reason_of_a_refused_import_has_its_sentence),
+		QBRT_TEST(a_memfd_that_has_grown_keeps_its_first_size),
 		QBRT_TEST(memory_that_cannot_be_mapped_is_not_imported),
 	};
 

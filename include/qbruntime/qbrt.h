@@ -833,8 +833,11 @@ qbrt_pinned_memory_alloc(struct qbrt_accelerator *acc, enum qbrt_dtype dtype,
  * this process or another, a memfd with F_SEAL_SHRINK, or a dma-buf that the
  * device reaches. fd: borrowed for the call. offset: of the first byte, a
  * multiple of 64. dtype, shape: as qbrt_pinned_memory_alloc; nothing is
- * filled. The memory is read-only when fd is, or is sealed against writing.
- * QBRT_INVALID_ARGUMENT: an argument, or fd is no such thing.
+ * filled. The memory is read-only when fd is, or is sealed against writing. Of
+ * a memfd that has grown the device sees the size that it first imported, until
+ * that memory's last handle is freed.
+ * QBRT_INVALID_ARGUMENT: an argument, fd is no such thing, or it holds more than
+ * a buffer of the device may.
  * QBRT_PINNED_MEMORY_OUT_OF_BOUNDS: the array does not lie in what fd holds.
  * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: memory, or the limit on open
  * descriptors, is exhausted. QBRT_NOT_IMPLEMENTED: the device imports nothing.
