@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "fd.h"
 #include "retire.h"
 #include "status.h"
 #include "util.h"
@@ -118,7 +119,7 @@ QBRT_API enum qbrt_status qbrt_future_export_fd(struct qbrt_future *future,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_future_export_fd: fd is NULL");
 	is_done = qbrt_future_has_ended(future);
-	new_fd = eventfd(is_done, EFD_CLOEXEC | EFD_NONBLOCK);
+	new_fd = qbrt_fd_keep(eventfd(is_done, EFD_CLOEXEC | EFD_NONBLOCK));
 	err = new_fd < 0 ? -errno : 0;
 	if (!err && !is_done)
 		err = tell_eventfd(future, new_fd);

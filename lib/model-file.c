@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "fd.h"
 #include "model-file-layout.h"
 #include "model-file-parts.h"
 #include "status.h"
@@ -171,8 +172,8 @@ static enum qbrt_status read_weights(struct qbm_reader *reader)
 
 	if (number == QBNPU_NONE32)
 		return QBRT_OK;
-	file->weights_fd = memfd_create("qbruntime-weights",
-					MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	file->weights_fd = qbrt_fd_keep(memfd_create(
+		"qbruntime-weights", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (file->weights_fd < 0)
 		return qbrt_fail(QBM_NO_SPACE,
 				 "%s: no descriptor for the weights: %s",

@@ -179,7 +179,7 @@ START_TEST(submit_takes_its_own_flags_alone)
 }
 END_TEST
 
-/* Q381 Q738 */
+/* Q381 Q738 Q788 */
 START_TEST(a_descriptor_becomes_readable_when_the_job_ends)
 {
 	struct pollfd ready = { .events = POLLIN };
@@ -193,7 +193,10 @@ START_TEST(a_descriptor_becomes_readable_when_the_job_ends)
 	ck_assert_int_eq(poll(&ready, 1, 0), 0);
 	ck_assert(sim_step(&gated.sim));
 	ck_assert_int_eq(poll(&ready, 1, -1), 1);
+	qbrt_test_close_standard(STDIN_FILENO);
 	ck_assert_ok(qbrt_future_export_fd(future, &after.fd));
+	qbrt_test_reopen_standard(STDIN_FILENO);
+	ck_assert_int_gt(after.fd, STDERR_FILENO);
 	ck_assert_int_eq(poll(&after, 1, 0), 1);
 	ck_assert_ok(take(future));
 	ck_assert_int_eq(poll(&ready, 1, 0), 1);

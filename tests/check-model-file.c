@@ -247,7 +247,7 @@ START_TEST(the_golden_container_loads)
 }
 END_TEST
 
-/* LD09 Q293 */
+/* LD09 Q293 Q788 */
 START_TEST(weights_are_sealed_and_the_file_may_go)
 {
 	static const uint8_t noise[128] = { 0xff };
@@ -258,7 +258,10 @@ START_TEST(weights_are_sealed_and_the_file_may_go)
 
 	build_full(&build);
 	fd = make_file(build.bytes, build.nbytes);
+	qbrt_test_close_standard(STDERR_FILENO);
 	ck_assert_ok(qbrt_model_file_read(fd, "m.qbm", &file));
+	qbrt_test_reopen_standard(STDERR_FILENO);
+	ck_assert_int_gt(file->weights_fd, STDERR_FILENO);
 	ck_assert(!ftruncate(fd, 0));
 	ck_assert(!close(fd));
 	ck_assert_int_eq(fcntl(file->weights_fd, F_GET_SEALS),

@@ -9,7 +9,6 @@
 #include "check-trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -279,19 +278,16 @@ END_TEST
 START_TEST(a_trace_is_not_standard_error)
 {
 	const struct qbrt_trace_event event = { .name = "submit" };
-	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	struct trace_folder folder;
 	struct trace_file file;
 	enum qbrt_status started;
 
-	ck_assert_int_ge(saved, 3);
 	trace_folder_make(&folder);
-	ck_assert_int_eq(close(STDERR_FILENO), 0);
+	qbrt_test_close_standard(STDERR_FILENO);
 	started = qbrt_trace_start(folder.path);
 	qbrt_log(QBRT_LOG_LEVEL_ERR, "trace", "no event");
 	qbrt_trace_host(&event);
-	ck_assert_int_eq(dup2(saved, STDERR_FILENO), STDERR_FILENO);
-	ck_assert_int_eq(close(saved), 0);
+	qbrt_test_reopen_standard(STDERR_FILENO);
 	ck_assert_ok(started);
 	ck_assert_ok(qbrt_trace_stop());
 	trace_read(folder.path, false, &file);

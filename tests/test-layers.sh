@@ -47,7 +47,7 @@ FNR == 1 {
 	else { want = h; sub(/\.h$/, "", want) }
 	have = allow[stem]
 	if ((want in unit) && unit[want] == unit[stem]) next
-	if (want ~ /^(util|status|log|env|counters|trace)$/ && stem !~ /^(util|counters|status|env|log|trace|trace-device|trace-line|version)$/) next
+	if (want ~ /^(util|fd|status|log|env|counters|trace)$/ && stem !~ /^(util|fd|counters|status|env|log|trace|trace-device|trace-line|version)$/) next
 	if (want == "kmd" && index(have, " seam ")) next
 	if (index(have, " " want " ")) next
 	print FILENAME ": " unit[stem] " may not include " h

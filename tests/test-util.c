@@ -8,6 +8,7 @@
 #include "test-util.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -66,6 +67,7 @@ struct snapshot {
 static const struct timespec settle_pause = { .tv_nsec = 1000000 };
 static struct shared_notes *notes;
 static struct snapshot before;
+static int saved_standard;
 
 static long count_entries(const char *folder)
 {
@@ -106,6 +108,19 @@ long qbrt_test_count_shared_mappings(void)
 	}
 	(void)fclose(maps);
 	return num;
+}
+
+void qbrt_test_close_standard(int fd)
+{
+	saved_standard = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ck_assert_int_gt(saved_standard, STDERR_FILENO);
+	ck_assert_int_eq(close(fd), 0);
+}
+
+void qbrt_test_reopen_standard(int fd)
+{
+	ck_assert_int_eq(dup2(saved_standard, fd), fd);
+	ck_assert_int_eq(close(saved_standard), 0);
 }
 
 static void take_snapshot(struct snapshot *now)

@@ -69,6 +69,10 @@ long qbrt_test_count_descriptors(void);
 long qbrt_test_count_threads(void);
 long qbrt_test_count_shared_mappings(void);
 
+/* Makes one of the standard three free, as in a program that closed it. */
+void qbrt_test_close_standard(int fd);
+void qbrt_test_reopen_standard(int fd);
+
 /*
  * Call succeeds, or fails with exactly that status and a sentence. The
  * sentence is in the message when it does not.
