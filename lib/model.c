@@ -6,18 +6,24 @@
  */
 #include "model.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "interrupt.h"
 #include "model-config.h"
 #include "status.h"
 #include "trace.h"
 #include "util.h"
+
+/* How often a launch looks whether a call has left a job behind. */
+#define LEAVE_SLICE_NS (10 * QBRT_NS_PER_MS)
 
 static atomic_uint next_identifier;
 
@@ -109,10 +115,11 @@ static enum qbrt_status write_layer_hashes(struct qbrt_model *model)
 	return QBRT_OK;
 }
 
-/* Launched, ever, by the parent of a fork: its lock and counts mean nothing. */
+/* Of the parent of a fork: its lock and counts mean nothing. */
 bool qbrt_model_is_inherited(const struct qbrt_model *model)
 {
-	int owner = atomic_load_explicit(&model->owner, memory_order_relaxed);
+	int owner = (int)(uint32_t)atomic_load_explicit(&model->claims,
+							memory_order_relaxed);
 
 	return owner && owner != qbrt_fork_generation();
 }
@@ -142,6 +149,17 @@ static void free_model(struct qbrt_model *model)
 	free(model);
 }
 
+/* Its waits end by the clock of our deadlines. */
+static void init_retired(pthread_cond_t *retired)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(retired, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
 /* path: as given to load, or NULL for a descriptor. */
 static struct qbrt_model *alloc_model(const char *path, int fd)
 {
@@ -153,7 +171,7 @@ static struct qbrt_model *alloc_model(const char *path, int fd)
 	memset(model, 0, sizeof(*model));
 	atomic_init(&model->references, 1);
 	(void)pthread_mutex_init(&model->launch_lock, NULL);
-	(void)pthread_cond_init(&model->retired, NULL);
+	init_retired(&model->retired);
 	model->path = strdup(path ? path : "");
 	if (path && *path)
 		model->name = strdup(path);
@@ -283,6 +301,41 @@ void qbrt_model_leave(struct qbrt_model *model)
 		retire(model);
 }
 
+/* Calls are inside; one that is about to queue a job tells nobody. */
+static void sleep_for_leavers(struct qbrt_model *model)
+{
+	struct timespec until;
+	int64_t until_ns = qbrt_now_ns() + LEAVE_SLICE_NS;
+
+	until.tv_sec = until_ns / QBRT_NS_PER_SEC;
+	until.tv_nsec = until_ns % QBRT_NS_PER_SEC;
+	(void)pthread_cond_timedwait(&model->retired, &model->launch_lock,
+				     &until);
+}
+
+/*
+ * A step towards the end of an earlier launch; launch_lock, dropped meanwhile.
+ * Its jobs are ended here: the retirement thread may be missing, or busy with a
+ * callback that waits for the caller. true: the program asked to stop.
+ */
+static bool await_retired(struct qbrt_model *model)
+{
+	struct qbrt_job *job = qbrt_launched_ref_oldest_job(model->launched);
+	bool is_stopped;
+
+	if (!job)
+		sleep_for_leavers(model);
+	(void)pthread_mutex_unlock(&model->launch_lock);
+	if (job) {
+		is_stopped = qbrt_job_wait(job, INT64_MAX) == -EINTR;
+		qbrt_job_unref(job);
+	} else {
+		is_stopped = qbrt_interrupt_ask();
+	}
+	(void)pthread_mutex_lock(&model->launch_lock);
+	return is_stopped;
+}
+
 /* Jobs of an earlier launch may still run: their things come back first. */
 static enum qbrt_status launch(struct qbrt_model *model,
 			       struct qbrt_device *device)
@@ -292,7 +345,12 @@ static enum qbrt_status launch(struct qbrt_model *model,
 
 	while (model->launched &&
 	       !(atomic_load(&model->users) & QBRT_MODEL_LAUNCHED))
-		(void)pthread_cond_wait(&model->retired, &model->launch_lock);
+		if (await_retired(model))
+			return qbrt_fail(QBRT_INTERRUPTED,
+					 "%s: the interrupt function ended the "
+					 "wait for the jobs of the earlier "
+					 "launch; it is not launched",
+					 model->name);
 	if (model->launched)
 		return qbrt_fail(QBRT_MODEL_ALREADY_LAUNCHED,
 				 "%s: is launched on %s already: dispose it "
@@ -326,11 +384,38 @@ QBRT_TRACE_COLD static void trace_call(const struct qbrt_model *model,
 	qbrt_trace_host(&event);
 }
 
+/* Before launch_lock, so that no child of fork ever takes it held. */
+static void claim(struct qbrt_model *model)
+{
+	uint_fast64_t claims = atomic_load(&model->claims);
+	uint_fast64_t next;
+
+	do {
+		next = claims ? claims + QBRT_MODEL_CLAIM
+			      : QBRT_MODEL_CLAIM |
+					(uint32_t)qbrt_fork_generation();
+	} while (!atomic_compare_exchange_weak(&model->claims, &claims, next));
+}
+
+/* The last one leaves no owner. */
+static void disclaim(struct qbrt_model *model)
+{
+	uint_fast64_t claims = atomic_load(&model->claims);
+	uint_fast64_t next;
+
+	do {
+		next = claims - QBRT_MODEL_CLAIM;
+		if (next < QBRT_MODEL_CLAIM)
+			next = 0;
+	} while (!atomic_compare_exchange_weak(&model->claims, &claims, next));
+}
+
 QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 					    struct qbrt_accelerator *acc)
 {
 	int64_t begin_ns = qbrt_trace_begin();
 	enum qbrt_status status;
+	bool is_first;
 
 	if (!model || !acc)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
@@ -341,11 +426,14 @@ QBRT_API enum qbrt_status qbrt_model_launch(struct qbrt_model *model,
 		status = qbrt_device_check_fork(acc->device);
 	if (status)
 		return status;
-	/* before the lock, so that no child of fork ever takes it held */
-	atomic_store(&model->owner, qbrt_fork_generation());
+	claim(model);
 	(void)pthread_mutex_lock(&model->launch_lock);
+	is_first = !atomic_load(&model->was_launched);
 	status = launch(model, acc->device);
 	(void)pthread_mutex_unlock(&model->launch_lock);
+	/* the claim of the first launch stays */
+	if (status || !is_first)
+		disclaim(model);
 	if (!status && begin_ns)
 		trace_call(model, "launch", acc->device->id, begin_ns);
 	return status;

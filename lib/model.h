@@ -5,7 +5,7 @@
  * constant while anybody uses it: a call enters the model by one atomic and
  * leaves it by another; disposing only ends entering, and whoever leaves last
  * gives the device's things back. So dispose waits for nobody. A launch is of
- * one process: a child of fork reads owner before all else, for threads that
+ * one process: a child of fork reads claims before all else, for threads that
  * it does not have may hold the lock and be counted.
  */
 #ifndef QBRT_MODEL_H
@@ -101,6 +101,7 @@ static inline void qbrt_totals_add_success(struct qbrt_model_totals *totals,
 }
 
 #define QBRT_MODEL_LAUNCHED 0x80000000u
+#define QBRT_MODEL_CLAIM (UINT64_C(1) << 32)
 
 struct qbrt_model {
 	/* in cache lines of its own: every job counts */
@@ -119,8 +120,12 @@ struct qbrt_model {
 	uint32_t wanted_slots;     /* 0: the default */
 	uint32_t identifier;
 	uint32_t mode; /* enum qbrt_core_mode, resolved */
-	/* qbrt_fork_generation() of who launched it, ever; 0: nobody did */
-	atomic_int owner;
+	/*
+	 * Low half: qbrt_fork_generation() of who launches it, or did, ever.
+	 * High half: launches that are inside, and one when any succeeded. 0:
+	 * nobody, so no lock is held and nobody is counted.
+	 */
+	atomic_uint_fast64_t claims;
 	/* bit 31: launched; below it, how many threads are inside */
 	atomic_uint users;
 	atomic_uint num_slots;
@@ -152,7 +157,7 @@ static inline void qbrt_model_enter_again(struct qbrt_model *model)
 struct qbrt_model *qbrt_model_ref(struct qbrt_model *model);
 void qbrt_model_unref(struct qbrt_model *model);
 
-/* A parent of fork launched it, ever: its lock and counts mean nothing. */
+/* A parent of fork launches it, or did, ever: lock and counts mean nothing. */
 bool qbrt_model_is_inherited(const struct qbrt_model *model);
 
 /* FORKED_PROCESS with its sentence, if so. */

@@ -5,11 +5,14 @@
  */
 #include "check-future.h"
 
+#include <drm.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "model.h"
+#include "soft/soft.h"
 #include "util.h"
 
 struct calls {
@@ -224,6 +227,86 @@ START_TEST(each_of_many_callbacks_comes_once)
 }
 END_TEST
 
+struct relaunch {
+	struct gated *gated;
+	struct qbnpu_job *job; /* that runs meanwhile */
+	bool is_in_callback;
+	atomic_bool has_begun, may_end, is_over;
+};
+
+/* The job ends as late as dispose lets it. */
+static void launch_anew(struct relaunch *relaunch)
+{
+	struct gated *gated = relaunch->gated;
+
+	ck_assert_ok(qbrt_model_dispose(gated->rig.model));
+	ck_assert(sim_finish(&gated->sim, relaunch->job, QBNPU_CAUSE_NONE));
+	ck_assert_ok(qbrt_model_launch(gated->rig.model, gated->rig.acc));
+}
+
+static void occupy_thread(void *arg, struct qbrt_future *future)
+{
+	struct relaunch *relaunch = arg;
+
+	(void)future;
+	atomic_store(&relaunch->has_begun, true);
+	if (relaunch->is_in_callback)
+		launch_anew(relaunch);
+	while (!atomic_load(&relaunch->may_end))
+		sched_yield();
+	atomic_store(&relaunch->is_over, true);
+}
+
+/* Its callback keeps the thread that would end the jobs of a dispose. */
+static void keep_thread(struct relaunch *relaunch, struct qbrt_future *future,
+			struct qbnpu_job *job)
+{
+	ck_assert_ok(qbrt_future_set_callback(future, occupy_thread, relaunch));
+	ck_assert(sim_finish(&relaunch->gated->sim, job, QBNPU_CAUSE_NONE));
+	while (!atomic_load(&relaunch->has_begun))
+		sched_yield();
+}
+
+/*
+ * Q267 Q369 Q378: launch waits for the jobs of the launch before it, and for no
+ * thread: that one waits for the caller, is the caller, or cannot be had.
+ */
+START_TEST(a_launch_ends_the_jobs_before_it_itself)
+{
+	struct relaunch relaunch = { .is_in_callback = _i == 1 };
+	struct qbrt_future *first, *second;
+	struct qbrt_pinned_memory *other;
+	struct qbnpu_job *job;
+	struct gated gated;
+
+	gated_open(&gated, 2);
+	relaunch.gated = &gated;
+	other = alloc_64(&gated.rig);
+	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
+	second = submit(&gated.rig, gated.rig.in, other);
+	job = sim_begin(&gated.sim);
+	relaunch.job = sim_begin(&gated.sim);
+	if (_i == 2) {
+		ck_assert(sim_finish(&gated.sim, job, QBNPU_CAUSE_NONE));
+		qbnpu_soft_fail(DRM_IOCTL_SYNCOBJ_CREATE, 1, ENOMEM);
+	} else {
+		keep_thread(&relaunch, first, job);
+	}
+	if (!relaunch.is_in_callback)
+		launch_anew(&relaunch);
+	atomic_store(&relaunch.may_end, true);
+	while (_i != 2 && !atomic_load(&relaunch.is_over))
+		sched_yield();
+	ck_assert_ok(take(first));
+	ck_assert_status(take(second), QBRT_MODEL_NOT_ALIVE);
+	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
+	sim_finish_all(&gated.sim);
+	ck_assert_ok(take(first));
+	qbrt_pinned_memory_free(other);
+	gated_close(&gated);
+}
+END_TEST
+
 size_t add_future_callback_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -233,6 +316,7 @@ size_t add_future_callback_tests(struct qbrt_test *all)
 		QBRT_TEST(a_freed_future_calls_nothing),
 		QBRT_LOOP_TEST(a_callback_may_use_the_library, 2),
 		QBRT_TEST(each_of_many_callbacks_comes_once),
+		QBRT_LOOP_TEST(a_launch_ends_the_jobs_before_it_itself, 3),
 	};
 
 	for (size_t i = 0; i < qbrt_array_size(tests); i++)

@@ -336,6 +336,42 @@ START_TEST(an_interrupted_inference_waits_for_its_jobs_end)
 }
 END_TEST
 
+/* Q739: launch waits for queued jobs, and for calls that are inside. */
+START_TEST(an_interrupted_launch_changes_nothing)
+{
+	struct answer answer = { .says_stop = true };
+	struct qbrt_model *model;
+	struct qbnpu_job *job;
+	struct scene scene;
+
+	scene_open(&scene, 0);
+	model = scene.gated.rig.model;
+	if (_i == 0)
+		set_gate(&scene);
+	else
+		fill_slot(&scene);
+	job = sim_begin(&scene.gated.sim);
+	ck_assert_ok(qbrt_model_dispose(model));
+	qbrt_set_interrupt_function(ask, &answer);
+	ck_assert_status(qbrt_model_launch(model, scene.gated.rig.acc),
+			 QBRT_INTERRUPTED);
+	ck_assert(pthread_equal(answer.asked_on, pthread_self()));
+	ck_assert_status(qbrt_model_launch(model, scene.gated.rig.acc),
+			 QBRT_INTERRUPTED);
+	qbrt_set_interrupt_function(NULL, NULL);
+	ck_assert_status(infer(&scene), QBRT_MODEL_NOT_ALIVE);
+	ck_assert(sim_finish(&scene.gated.sim, job, QBNPU_CAUSE_NONE));
+	ck_assert_ok(qbrt_model_launch(model, scene.gated.rig.acc));
+	if (_i == 0)
+		ck_assert_status(take(scene.gate), QBRT_MODEL_NOT_ALIVE);
+	else
+		ck_assert_status(call_join(&scene.call), QBRT_MODEL_NOT_ALIVE);
+	scene.gate = NULL;
+	scene.call.rig = NULL;
+	scene_close(&scene);
+}
+END_TEST
+
 size_t add_interrupt_call_tests(struct qbrt_test *all)
 {
 	const int num = qbrt_array_size(waits);
@@ -345,6 +381,7 @@ size_t add_interrupt_call_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(a_function_that_declines_changes_nothing, num),
 		QBRT_LOOP_TEST(without_a_function_a_signal_ends_no_wait, num),
 		QBRT_TEST(an_interrupted_inference_waits_for_its_jobs_end),
+		QBRT_LOOP_TEST(an_interrupted_launch_changes_nothing, 2),
 	};
 
 	for (size_t i = 0; i < qbrt_array_size(tests); i++)

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "accelerator.h"
 #include "count-alloc.h"
@@ -130,6 +132,43 @@ START_TEST(a_mode_that_the_device_lacks_is_refused)
 			 QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE);
 	ck_assert_detail("Multi");
 	ck_assert_detail("regulus-ra:0");
+	qbrt_model_free(model);
+	qbrt_accelerator_close(acc);
+	prog_end(&prog);
+}
+END_TEST
+
+/* Q748: a launch that failed leaves no owner, so a child may try as well. */
+START_TEST(a_failed_launch_is_not_remembered_after_fork)
+{
+	struct qbrt_accelerator *acc = open_device("regulus", -1);
+	struct prog prog;
+	struct models_spec spec = {
+		.programs = { &prog },
+		.num_programs = 1,
+		.mode_mask = 1u << QBRT_CORE_MODE_MULTI,
+	};
+	struct qbrt_model *model;
+	pid_t child;
+	int status;
+
+	prog_copy64(&prog);
+	model = models_load(&spec);
+	ck_assert_status(qbrt_model_launch(model, acc),
+			 QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE);
+	child = fork();
+	if (!child) {
+		struct qbrt_accelerator *own = NULL;
+
+		alarm(30);
+		if (qbrt_accelerator_open(NULL, -1, &own))
+			_exit(1);
+		_exit(qbrt_model_launch(model, own) !=
+		      QBRT_MODEL_NO_GLOBAL_CORE_WITH_GLOBAL_MULTI_MODE);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
 	qbrt_model_free(model);
 	qbrt_accelerator_close(acc);
 	prog_end(&prog);
@@ -378,6 +417,7 @@ size_t add_model_launch_tests(struct qbrt_test *all)
 		QBRT_TEST(unlaunched_and_disposed_models_have_no_buffers),
 		QBRT_TEST(a_model_of_another_target_is_refused),
 		QBRT_TEST(a_mode_that_the_device_lacks_is_refused),
+		QBRT_TEST(a_failed_launch_is_not_remembered_after_fork),
 		QBRT_TEST(a_model_with_state_is_refused),
 		QBRT_TEST(an_opcode_without_a_kernel_is_named),
 		QBRT_TEST(

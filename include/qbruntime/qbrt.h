@@ -1283,7 +1283,9 @@ void qbrt_model_free(struct qbrt_model *model);
  * configuration asks for; QBRT_NOT_IMPLEMENTED: the model keeps state;
  * QBRT_FORKED_PROCESS: model was launched before fork (load it anew), or acc
  * was opened before.
- * After a dispose it waits until jobs of the earlier launch have ended.
+ * After a dispose it waits until jobs of the earlier launch have ended, and
+ * calls that are inside have returned: not to be called by an interrupt
+ * function. QBRT_INTERRUPTED: it was to stop waiting; nothing was launched.
  * Threads: any. Since: 0.1. Source: qbruntime Model.launch.
  */
 QBRT_MUST_CHECK enum qbrt_status
@@ -1292,8 +1294,11 @@ qbrt_model_launch(struct qbrt_model *model, struct qbrt_accelerator *acc);
 /*
  * Takes the model off its device; the model may be launched again.
  * model: NULL or not launched is nothing to do. Inferences that wait for a
- * slot return QBRT_MODEL_NOT_ALIVE, running ones end with their result; the
- * call waits for neither, and the device's memory comes back with the last.
+ * slot return QBRT_MODEL_NOT_ALIVE, queued ones that have not begun end with
+ * QBRT_MODEL_ASYNC_PIPELINE_NOT_ALIVE. A running one is told to stop: at its
+ * next check it ends with QBRT_MODEL_NOT_ALIVE and its outputs are invalid;
+ * one that is complete keeps its result. The call waits for none of them, and
+ * the device's memory comes back with the last.
  * QBRT_FORKED_PROCESS: launched before fork.
  * Threads: any. Since: 0.1. Source: qbruntime Model.dispose.
  */
