@@ -286,5 +286,5 @@ qbrt_model_submit(struct qbrt_model *model,
 	if (!status)
 		status = submit(&inference, &match, &list, future);
 	qbrt_model_leave(model);
-	return status;
+	return qbrt_match_end(status, &match, &list);
 }

@@ -235,7 +235,7 @@ qbrt_model_infer(struct qbrt_model *model,
 	if (!status)
 		status = run_parts(&call);
 	qbrt_model_leave(model);
-	return status;
+	return qbrt_match_end(status, &call.match, &call.inputs);
 }
 
 /* Variable axes at their largest: the sizes that the staging has. */

@@ -161,7 +161,7 @@ static enum qbrt_status match_query(const struct qbrt_model *model,
 		status = qbrt_arrays_check(model, inputs);
 	if (!status)
 		status = qbrt_arrays_match(model, known.flags, inputs, match);
-	return status;
+	return qbrt_match_end(status, match, inputs);
 }
 
 QBRT_API enum qbrt_status

@@ -74,10 +74,6 @@ enum qbrt_status qbrt_match_refuse_dtype(const struct qbrt_array_match *match,
 	char names[QBRT_NUM_DTYPES * 10];
 
 	list_dtypes(supported, names, sizeof(names));
-	if (is_input)
-		qbrt_log(QBRT_LOG_LEVEL_ERR, "infer",
-			 "Invalid input data type - Input: %s, Supported: %s",
-			 given, names);
 	return qbrt_fail(QBRT_MODEL_DTYPE_MISMATCHED,
 			 "%s: %s %zu (%s): %s given, supported is %s%s; "
 			 "nothing is cast silently",
@@ -86,6 +82,30 @@ enum qbrt_status qbrt_match_refuse_dtype(const struct qbrt_array_match *match,
 			 io->flags & QBRT_IO_NORMALISED
 				 ? " (the model itself normalises it)"
 				 : "");
+}
+
+static enum qbrt_status end_with_line(const struct qbrt_array_match *match,
+				      const struct qbrt_array_list *inputs)
+{
+	size_t bad = match->bad_input;
+	uint32_t supported = match->inputs[bad].accepted_dtypes;
+	char names[QBRT_NUM_DTYPES * 10];
+
+	list_dtypes(supported, names, sizeof(names));
+	qbrt_log(QBRT_LOG_LEVEL_ERR, "infer",
+		 "Invalid input data type - Input: %s, Supported: %s",
+		 qbrt_dtype_name(inputs->arrays[bad].dtype), names);
+	/* again: what the log function did may have left another sentence */
+	return qbrt_match_refuse_dtype(match, inputs, bad, supported);
+}
+
+enum qbrt_status qbrt_match_end(enum qbrt_status status,
+				const struct qbrt_array_match *match,
+				const struct qbrt_array_list *inputs)
+{
+	if (status != QBRT_MODEL_DTYPE_MISMATCHED || !match->has_bad_input)
+		return status;
+	return end_with_line(match, inputs);
 }
 
 static void add_shape(struct words *words, const int64_t *shape, size_t ndim)

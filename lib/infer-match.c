@@ -391,7 +391,6 @@ enum qbrt_status qbrt_arrays_match(const struct qbrt_model *model,
 	struct qbrt_array_try attempt = { .arrays = inputs->arrays };
 	bool is_count_right = false;
 	bool has_shape = false;
-	size_t bad = 0;
 
 	for (size_t i = 0; i < model->file->vari->variant_count; i++) {
 		size_t bad_dtype;
@@ -409,13 +408,15 @@ enum qbrt_status qbrt_arrays_match(const struct qbrt_model *model,
 		/* the first variant of this shape says what it takes */
 		if (!has_shape) {
 			*match = attempt.match;
-			bad = bad_dtype;
+			match->has_bad_input = true;
+			match->bad_input = bad_dtype;
 		}
 		has_shape = true;
 	}
 	if (has_shape)
 		return qbrt_match_refuse_dtype(
-			match, inputs, bad, match->inputs[bad].accepted_dtypes);
+			match, inputs, match->bad_input,
+			match->inputs[match->bad_input].accepted_dtypes);
 	if (!is_count_right)
 		return refuse_count(model, inputs->num);
 	return qbrt_match_refuse_shapes(model, flags, inputs);

@@ -34,6 +34,9 @@ struct qbrt_array_match {
 	bool is_ambiguous;
 	bool is_raw;      /* int8 in, int8 out (Q320) */
 	bool is_to_float; /* QBRT_INFER_TO_FLOAT */
+	/* why qbrt_arrays_match fails with QBRT_MODEL_DTYPE_MISMATCHED */
+	bool has_bad_input;
+	size_t bad_input;
 };
 
 /* The arrays of one list of a call. */
@@ -127,7 +130,16 @@ uint8_t qbrt_match_get_source_axis(const struct qbm_io *io, size_t axis);
 int64_t qbrt_match_get_extent(const struct qbrt_array_match *match,
 			      const struct qbm_io *io, size_t axis);
 
-/* infer-match-words.c: logs what Q311 wants, and fails with 22. */
+/*
+ * infer-match-words.c: how a call ends, once it is outside the launched model:
+ * the log function may use the library. A status that an input's type was the
+ * reason of is logged as Q311 wants. match: set where qbrt_arrays_match sets it.
+ */
+enum qbrt_status qbrt_match_end(enum qbrt_status status,
+				const struct qbrt_array_match *match,
+				const struct qbrt_array_list *inputs);
+
+/* Fails with 22. */
 enum qbrt_status qbrt_match_refuse_dtype(const struct qbrt_array_match *match,
 					 const struct qbrt_array_list *list,
 					 size_t index, uint32_t supported);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "model.h"
 #include "util.h"
 
 /* Q328: with an input, with each other; side by side is fine. */
@@ -53,6 +54,45 @@ START_TEST(outputs_that_overlap_are_refused)
 	ck_assert_mem_eq(memory + 128, memory, 64);
 	array_rig_close(&rig);
 	prog_end(&prog);
+}
+END_TEST
+
+/* What a log function does with the library, and what it leaves. */
+static void launch_anew(void *arg, enum qbrt_log_level level,
+			const char *component, const char *sentence)
+{
+	struct array_rig *rig = arg;
+
+	(void)level;
+	(void)component;
+	(void)sentence;
+	ck_assert_ok(qbrt_model_dispose(rig->model));
+	ck_assert_ok(qbrt_model_launch(rig->model, rig->acc));
+	ck_assert_status(qbrt_model_launch(rig->model, rig->acc),
+			 QBRT_MODEL_ALREADY_LAUNCHED);
+}
+
+/* Q311: the line comes when the call is outside the launched model. */
+START_TEST(who_logs_a_refused_type_may_launch_anew)
+{
+	int8_t memory[64] = { 0 };
+	uint8_t out[64];
+	const struct qbrt_array bad = ARRAY(memory, INT8, 64);
+	const struct qbrt_array good = ARRAY(out, UINT8, 64);
+	struct qbrt_future *future;
+	struct array_rig rig;
+
+	array_rig_open(&rig, models_load_copy64());
+	rig.model->has_async_pipeline = true;
+	qbrt_set_log_function(launch_anew, &rig);
+	ck_assert_status(qbrt_model_infer(rig.model, NULL, &bad, 1, &good, 1),
+			 QBRT_MODEL_DTYPE_MISMATCHED);
+	ck_assert_detail("Int8 given");
+	ck_assert_status(qbrt_model_submit(rig.model, NULL, &bad, 1, &future),
+			 QBRT_MODEL_DTYPE_MISMATCHED);
+	ck_assert_detail("Int8 given");
+	qbrt_set_log_function(NULL, NULL);
+	array_rig_close(&rig);
 }
 END_TEST
 
@@ -186,6 +226,7 @@ size_t add_array_refuse_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(outputs_that_overlap_are_refused),
+		QBRT_TEST(who_logs_a_refused_type_may_launch_anew),
 		QBRT_TEST(an_output_folded_onto_itself_is_refused),
 		QBRT_TEST(wrong_calls_are_refused),
 		QBRT_TEST(a_model_that_is_not_launched_says_so),

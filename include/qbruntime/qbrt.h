@@ -419,7 +419,10 @@ typedef void (*qbrt_log_function)(void *arg, enum qbrt_log_level level,
  */
 typedef void (*qbrt_future_function)(void *arg, struct qbrt_future *future);
 
-/* Called on the thread that waits, under no lock. true: stop waiting. */
+/*
+ * Called on the thread that waits, under no lock, but inside the call: it may
+ * use the library, and not launch a model. true: stop waiting.
+ */
 typedef bool (*qbrt_interrupt_function)(void *arg);
 
 /* Status, version, log, trace */
@@ -1527,7 +1530,8 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
  * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed),
  * QBRT_FORKED_PROCESS; QBRT_MODEL_INPUT_COUNT_MISMATCHED,
  * QBRT_MODEL_OUTPUT_COUNT_MISMATCHED, QBRT_MODEL_SHAPE_MISMATCHED,
- * QBRT_MODEL_DTYPE_MISMATCHED; QBRT_NOT_IMPLEMENTED: a conversion between
+ * QBRT_MODEL_DTYPE_MISMATCHED: of an input it is also logged, at Err level,
+ * as in the vendor's runtime; QBRT_NOT_IMPLEMENTED: a conversion between
  * types; QBRT_PINNED_MEMORY_ALIASED: outputs overlap; statuses of
  * qbrt_pinned_memory_alloc, for the staging that a first call makes;
  * QBRT_MODEL_TASK_QUEUE_TIMEOUT, QBRT_ACC_NPU_TIMEOUT,
