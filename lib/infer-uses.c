@@ -156,9 +156,15 @@ static enum qbrt_status check_contents(const struct qbrt_inference *inference)
 static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 				     size_t i)
 {
-	int err = qbrt_storage_wait_written(get_input(inference, i),
-					    inference->deadline_ns);
+	int err;
 
+	if (inference->is_try)
+		return qbrt_fail(QBRT_WOULD_BLOCK,
+				 "%s: input %zu is being written, or about to "
+				 "be, by another call",
+				 inference->model->name, i);
+	err = qbrt_storage_wait_written(get_input(inference, i),
+					inference->deadline_ns);
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "

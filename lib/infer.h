@@ -87,8 +87,8 @@ enum qbrt_status qbrt_inference_check_buffers(struct qbrt_inference *inference);
 
 /*
  * Takes the uses of all buffers, or none: notes the queued jobs that write
- * inputs, waits for the host's writes of them until the deadline, refuses an
- * output in use and an input that a failed job left half written.
+ * inputs, waits for the writes of others until the deadline (with is_try not at
+ * all), refuses an output in use and an input that a failed job left half written.
  */
 enum qbrt_status qbrt_inference_begin_uses(struct qbrt_inference *inference);
 void qbrt_inference_end_uses(const struct qbrt_inference *inference);

@@ -300,6 +300,39 @@ START_TEST(a_call_waits_behind_a_host_write_that_waits)
 }
 END_TEST
 
+/* Q365: an input that the host writes, or waits to write behind a reader. */
+START_TEST(a_try_does_not_wait_for_an_input)
+{
+	const struct qbrt_infer_options tries = {
+		.size = sizeof(tries),
+		.flags = QBRT_INFER_TRY,
+	};
+	const unsigned int uses =
+		_i ? QBRT_STORAGE_WAITING_WRITER | 1 : QBRT_STORAGE_WRITER;
+	struct qbrt_future *future = NULL;
+	struct qbrt_storage *storage;
+	struct gated gated;
+
+	gated_open(&gated, 0);
+	storage = gated.rig.in->storage;
+	atomic_store(&storage->uses, uses);
+	ck_assert_status(try_submit(&gated.rig, gated.rig.in, gated.rig.out,
+				    &tries, &future),
+			 QBRT_WOULD_BLOCK);
+	ck_assert_detail("input 0");
+	ck_assert_ptr_null(future);
+	ck_assert_uint_eq(atomic_load(&storage->uses), uses);
+	ck_assert_uint_eq(atomic_load(&gated.rig.out->storage->uses), 0);
+	ck_assert_uint_eq(count_submitted(&gated), 0);
+	atomic_store(&storage->uses, 0);
+	ck_assert_ok(try_submit(&gated.rig, gated.rig.in, gated.rig.out, &tries,
+				&future));
+	ck_assert(sim_step(&gated.sim));
+	ck_assert_ok(take(future));
+	gated_close(&gated);
+}
+END_TEST
+
 size_t add_future_use_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -309,6 +342,7 @@ size_t add_future_use_tests(struct qbrt_test *all)
 		QBRT_TEST(an_output_open_for_reading_is_refused_everywhere),
 		QBRT_TEST(a_host_write_gets_its_turn_while_submits_go_on),
 		QBRT_TEST(a_call_waits_behind_a_host_write_that_waits),
+		QBRT_LOOP_TEST(a_try_does_not_wait_for_an_input, 2),
 	};
 
 	for (size_t i = 0; i < qbrt_array_size(tests); i++)

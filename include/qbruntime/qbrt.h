@@ -245,7 +245,7 @@ enum qbrt_layout {
 /* Flags of struct qbrt_pinned_options and of struct qbrt_infer_options. */
 #define QBRT_PINNED_REQUIRE_CONTIGUOUS 0x1u /* else refused */
 #define QBRT_INFER_BLOCKING 0x1u /* sleep at once instead of spinning first */
-#define QBRT_INFER_TRY 0x2u      /* submit only */
+#define QBRT_INFER_TRY 0x2u      /* submit only: wait for nothing */
 #define QBRT_INFER_HWC 0x4u      /* plain forms: the layout is fixed */
 #define QBRT_INFER_CHW 0x8u
 #define QBRT_INFER_TO_FLOAT 0x10u /* plain forms: int8 in, float32 out */
