@@ -2,7 +2,7 @@
 /*
  * The end of a queued inference, and its public handle. end() runs on the
  * thread that found the job complete, whichever that is: it must not touch that
- * thread's sentence, wait, or collect other jobs than those that came before.
+ * thread's sentence, wait, or collect other jobs.
  */
 #include "future.h"
 
@@ -55,18 +55,26 @@ static enum qbrt_job_use get_use(const struct qbrt_job *job,
 	return QBRT_JOB_USES_NOT;
 }
 
+static struct qbrt_job *get_before(const struct qbrt_job *job, uint32_t index)
+{
+	const struct qbrt_future *future = from_job(job);
+
+	return index < future->num_writers ? future->writers[index] : NULL;
+}
+
 /*
  * The first failure of what had to come before: its job may have failed after
- * this one was submitted without the device knowing (K084).
+ * this one was submitted without the device knowing (K084). It has been ended,
+ * if it is complete.
  */
 static enum qbrt_status judge_writers(struct qbrt_future *future, char *text)
 {
 	enum qbrt_status status = QBRT_OK;
 
 	for (uint32_t i = 0; i < future->num_writers && !status; i++) {
-		struct qbrt_job *writer = future->writers[i];
+		const struct qbrt_job *writer = future->writers[i];
 
-		if (!qbrt_job_poll(writer) || !writer->status)
+		if (!qbrt_job_has_ended(writer) || !writer->status)
 			continue;
 		status = QBRT_STREAM_FAILED;
 		(void)snprintf(text, TEXT_SIZE,
@@ -169,6 +177,7 @@ static const struct qbrt_job_ops job_ops = {
 	.notify = qbrt_future_notify,
 	.free = free_future,
 	.get_use = get_use,
+	.get_before = get_before,
 };
 
 struct qbrt_future *

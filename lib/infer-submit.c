@@ -99,6 +99,7 @@ static void fill_future(struct qbrt_future *future,
 	future->arrays = inference->arrays;
 	future->staging = inference->staging;
 	future->num_writers = inference->num_writers;
+	future->job.has_before = inference->num_writers;
 	for (uint32_t i = 0; i < inference->num_writers; i++)
 		future->writers[i] = inference->writers[i];
 }

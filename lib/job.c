@@ -15,6 +15,9 @@
 
 #include "futex.h"
 
+/* Of a chain's way down; a longer chain is walked more than once. */
+#define PATH_LENGTH 32
+
 enum job_state {
 	QUEUED,
 	ENDING,
@@ -147,6 +150,19 @@ bool qbrt_job_poll(struct qbrt_job *job)
 	return !qbrt_job_wait(job, 0);
 }
 
+/* By a request, and not ended here. */
+static bool is_complete_by_request(const struct qbrt_job *job)
+{
+	const struct qbrt_queue *queue = job->queue;
+	struct drm_qbnpu_wait wait = {
+		.queue = queue->number,
+		.job = job->number,
+	};
+	int err = queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_WAIT, &wait);
+
+	return err != -ETIME && err != -EINTR;
+}
+
 static bool is_complete(const struct qbrt_job *job)
 {
 	const struct drm_qbnpu_progress *progress = job->queue->progress;
@@ -162,6 +178,79 @@ bool qbrt_job_collect(struct qbrt_job *job)
 	return is_complete(job) && qbrt_job_poll(job);
 }
 
+/* One that job comes after, complete and not ended; NULL: there is none. */
+static struct qbrt_job *ref_before(struct qbrt_job *job)
+{
+	struct qbrt_job *before = NULL;
+
+	if (!job->has_before)
+		return NULL;
+	(void)pthread_mutex_lock(&job->queue->lock);
+	/* who ends it has seen to that */
+	for (uint32_t i = 0; qbrt_job_is_queued(job); i++) {
+		before = job->ops->get_before(job, i);
+		if (!before)
+			break;
+		if (qbrt_job_has_ended(before) ||
+		    (!is_complete(before) && !is_complete_by_request(before)))
+			continue;
+		(void)qbrt_job_ref(before);
+		break;
+	}
+	(void)pthread_mutex_unlock(&job->queue->lock);
+	return before;
+}
+
+/* The way down a chain: the last jobs of it, each after the next one. */
+struct path {
+	struct qbrt_job *jobs[PATH_LENGTH]; /* a ring, with references */
+	uint32_t top, num;
+};
+
+/* The oldest is forgotten when there is no room: the way is walked again. */
+static void push(struct path *path, struct qbrt_job *job)
+{
+	path->top = (path->top + 1) % PATH_LENGTH;
+	if (path->num == PATH_LENGTH)
+		qbrt_job_unref(path->jobs[path->top]);
+	else
+		path->num++;
+	path->jobs[path->top] = job;
+}
+
+/* Not empty. */
+static struct qbrt_job *pop(struct path *path)
+{
+	struct qbrt_job *job = path->jobs[path->top];
+
+	path->top = (path->top + PATH_LENGTH - 1) % PATH_LENGTH;
+	path->num--;
+	return job;
+}
+
+/* What job comes after, the deepest first, without recursion. */
+static void end_before(struct qbrt_job *job)
+{
+	struct qbrt_job *at = ref_before(job);
+	struct path path = { .top = 0, .num = 0 };
+	struct qbrt_job *before;
+	bool has_ended;
+
+	while (at) {
+		while ((before = ref_before(at))) {
+			push(&path, at);
+			at = before;
+		}
+		has_ended = qbrt_job_poll(at);
+		qbrt_job_unref(at);
+		if (!has_ended)
+			break;
+		at = path.num ? pop(&path) : ref_before(job);
+	}
+	while (path.num)
+		qbrt_job_unref(pop(&path));
+}
+
 int qbrt_job_wait(struct qbrt_job *job, int64_t deadline_ns)
 {
 	struct drm_qbnpu_wait wait;
@@ -173,6 +262,8 @@ int qbrt_job_wait(struct qbrt_job *job, int64_t deadline_ns)
 			      deadline_ns, &wait);
 	if (err == -ETIME || err == -EINTR)
 		return err;
+	if (job->has_before)
+		end_before(job);
 	end_job(job, err, &wait);
 	return 0;
 }

@@ -7,6 +7,8 @@
  * (uses of buffers, a slot) last.
  *
  * Whoever ends a job runs its end() under no lock; all others wait for that.
+ * What the job comes after, and is complete, has been ended before: end() asks
+ * for no other job, so a chain of them needs no deep stack.
  */
 #ifndef QBRT_JOB_H
 #define QBRT_JOB_H
@@ -37,6 +39,13 @@ struct qbrt_job_ops {
 	void (*free)(struct qbrt_job *job);
 	enum qbrt_job_use (*get_use)(const struct qbrt_job *job,
 				     const struct qbrt_storage *storage);
+	/*
+	 * The index-th job that this one comes after, NULL: there are no more.
+	 * Under the queue's lock, while the job is queued. Only of a job that
+	 * has_before.
+	 */
+	struct qbrt_job *(*get_before)(const struct qbrt_job *job,
+				       uint32_t index);
 };
 
 struct qbrt_job {
@@ -49,6 +58,7 @@ struct qbrt_job {
 	struct qbrt_job *next_watched; /* retirement's lock */
 	atomic_bool is_watched;
 	atomic_bool is_submitted; /* queue and number are set */
+	bool has_before;          /* jobs that it comes after; before SUBMIT */
 	/* of the launched model's jobs (model-jobs.c), its lock */
 	struct qbrt_job *next_of_model, *previous_of_model;
 	bool was_stopped;
