@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "interrupt.h"
 #include "pinned-memory.h"
 #include "status.h"
 #include "trace.h"
@@ -130,6 +131,8 @@ static int submit_job(const struct qbrt_inference *inference,
 		if (qbrt_now_ns() >= inference->deadline_ns)
 			return -ETIME;
 		(void)nanosleep(&pause, NULL);
+		if (qbrt_interrupt_ask())
+			return -EINTR;
 	}
 }
 

@@ -184,6 +184,12 @@ qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			"%s: the time limit passed before the inference "
 			"started; nothing ran, the outputs are unchanged",
 			inference->model->name);
+	if (err == -EINTR)
+		return qbrt_fail(QBRT_INTERRUPTED,
+				 "%s: the interrupt function ended the wait "
+				 "for room in the driver's queue; nothing ran, "
+				 "the outputs are unchanged",
+				 inference->model->name);
 	return qbrt_fail_errno(
 		QBRT_AT_SUBMIT, err,
 		"%s: %s did not take the inference (what %u, index %u, limit "
@@ -215,6 +221,8 @@ static int submit_job(const struct qbrt_inference *inference,
 		if (qbrt_now_ns() >= inference->deadline_ns)
 			return -ETIME;
 		(void)nanosleep(&pause, NULL);
+		if (qbrt_interrupt_ask())
+			return -EINTR;
 	}
 }
 
@@ -232,30 +240,6 @@ QBRT_TRACE_COLD static void trace_job(const struct qbrt_inference *inference,
 	};
 
 	qbrt_trace_job(&call, wait->submit_ns, wait->start_ns);
-}
-
-/*
- * What is left of the wait after a signal ended SUBMIT's. true: the program
- * asked to stop, and the job was cancelled.
- */
-static bool wait_rest(const struct qbrt_inference *inference,
-		      const struct qbrt_queue *queue, uint64_t job, int *err,
-		      struct drm_qbnpu_wait *wait)
-{
-	bool is_stopped = qbrt_interrupt_ask();
-
-	if (!is_stopped) {
-		*err = qbrt_queue_wait(queue, job, inference->wait_flags,
-				       INT64_MAX, wait);
-		is_stopped = *err == -EINTR;
-	}
-	if (!is_stopped)
-		return false;
-	(void)qbrt_queue_cancel(queue, job);
-	do {
-		*err = qbrt_queue_wait(queue, job, 0, INT64_MAX, wait);
-	} while (*err == -EINTR);
-	return true;
 }
 
 /* What comes before may have failed without the device knowing (K084). */
@@ -339,7 +323,7 @@ static enum qbrt_status run_job(const struct qbrt_inference *inference,
 {
 	struct drm_qbnpu_wait wait = {
 		.flags = inference->wait_flags,
-		.timeout_ns = INT64_MAX,
+		.timeout_ns = qbrt_interrupt_slice(INT64_MAX),
 	};
 	struct qbrt_inference_arrays arrays;
 	struct drm_qbnpu_submit submit;
@@ -353,8 +337,8 @@ static enum qbrt_status run_job(const struct qbrt_inference *inference,
 	if (err)
 		return qbrt_inference_fail_submit(inference, &submit, err);
 	if (wait.state != DRM_QBNPU_JOB_COMPLETE)
-		is_stopped =
-			wait_rest(inference, queue, submit.job, &err, &wait);
+		is_stopped = qbrt_inference_wait_on(inference, queue,
+						    submit.job, &err, &wait);
 	if (!err && qbrt_trace_is_on())
 		trace_job(inference, queue, submit.job, &wait);
 	if (is_stopped || err || wait.status || inference->num_writers)

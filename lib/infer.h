@@ -2,7 +2,7 @@
 /*
  * One inference on pinned memory, on the stack of its caller: the checks
  * (infer-check.c), the uses of its buffers (infer-uses.c), the job that is
- * waited for (infer.c) or not (infer-submit.c). What is waited for allocates
+ * waited for (infer.c, infer-wait.c) or not (infer-submit.c). What is waited for allocates
  * nothing, copies no contents, and takes no lock.
  */
 #ifndef QBRT_INFER_H
@@ -114,6 +114,7 @@ void qbrt_inference_fill(const struct qbrt_inference *inference,
 void qbrt_inference_describe(const struct qbrt_inference *inference,
 			     struct qbrt_model_run *run);
 
+/* err: of SUBMIT; -EINTR: the interrupt function ended the tries. */
 enum qbrt_status
 qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			   const struct drm_qbnpu_submit *submit, int err);
@@ -123,6 +124,16 @@ qbrt_inference_fail_submit(const struct qbrt_inference *inference,
  * Entered and with a variant.
  */
 enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference);
+
+/*
+ * infer-wait.c: what is left of the wait when a signal or the end of a slice
+ * ended SUBMIT's. Asks the interrupt function first, which may take as long as
+ * it likes. true: it asked to stop, and the job was cancelled. err, wait: of
+ * WAIT.
+ */
+bool qbrt_inference_wait_on(const struct qbrt_inference *inference,
+			    struct qbrt_queue *queue, uint64_t number, int *err,
+			    struct drm_qbnpu_wait *wait);
 
 /* Everything of a queued call after the checks. */
 enum qbrt_status qbrt_inference_submit(struct qbrt_inference *inference,

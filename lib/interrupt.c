@@ -14,7 +14,7 @@
 
 #define SLICE_NS (100 * QBRT_NS_PER_MS)
 
-static atomic_bool is_set;
+atomic_bool qbrt_interrupt_is_on;
 static pthread_mutex_t function_lock = PTHREAD_MUTEX_INITIALIZER;
 static qbrt_interrupt_function interrupt_function; /* function_lock */
 static void *interrupt_arg;                        /* function_lock */
@@ -43,17 +43,14 @@ QBRT_API void qbrt_set_interrupt_function(qbrt_interrupt_function function,
 	lock_function();
 	interrupt_function = function;
 	interrupt_arg = arg;
-	atomic_store(&is_set, function != NULL);
+	atomic_store(&qbrt_interrupt_is_on, function != NULL);
 	unlock_function();
 }
 
-int64_t qbrt_interrupt_slice(int64_t deadline_ns)
+int64_t qbrt_interrupt_cut(int64_t deadline_ns)
 {
-	int64_t end_ns;
+	int64_t end_ns = qbrt_now_ns() + SLICE_NS;
 
-	if (!atomic_load_explicit(&is_set, memory_order_relaxed))
-		return deadline_ns;
-	end_ns = qbrt_now_ns() + SLICE_NS;
 	return end_ns < deadline_ns ? end_ns : deadline_ns;
 }
 
@@ -62,7 +59,7 @@ bool qbrt_interrupt_ask(void)
 	qbrt_interrupt_function function;
 	void *arg;
 
-	if (!atomic_load_explicit(&is_set, memory_order_relaxed))
+	if (!atomic_load_explicit(&qbrt_interrupt_is_on, memory_order_relaxed))
 		return false;
 	lock_function();
 	function = interrupt_function;

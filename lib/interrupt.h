@@ -8,11 +8,22 @@
 #ifndef QBRT_INTERRUPT_H
 #define QBRT_INTERRUPT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Until when to sleep at most: the absolute deadline, or a slice from now. */
-int64_t qbrt_interrupt_slice(int64_t deadline_ns);
+extern atomic_bool qbrt_interrupt_is_on; /* a function is set */
+
+/* With a function: the absolute deadline, and no more than a slice from now. */
+int64_t qbrt_interrupt_cut(int64_t deadline_ns);
+
+/* Until when to sleep at most. */
+static inline int64_t qbrt_interrupt_slice(int64_t deadline_ns)
+{
+	return atomic_load_explicit(&qbrt_interrupt_is_on, memory_order_relaxed)
+		       ? qbrt_interrupt_cut(deadline_ns)
+		       : deadline_ns;
+}
 
 /* true: stop waiting. Called under no lock of ours. */
 bool qbrt_interrupt_ask(void);

@@ -77,6 +77,30 @@ int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 	return err;
 }
 
+void qbrt_job_list(struct qbrt_job *job, struct qbrt_queue *queue,
+		   uint64_t number)
+{
+	struct qbrt_job *previous = NULL;
+
+	(void)pthread_mutex_lock(&queue->lock);
+	job->queue = queue;
+	job->number = number;
+	job->next = queue->first;
+	while (job->next && job->next->number < number) {
+		previous = job->next;
+		job->next = previous->next;
+	}
+	if (previous)
+		previous->next = qbrt_job_ref(job);
+	else
+		queue->first = qbrt_job_ref(job);
+	if (!job->next)
+		queue->last = job;
+	atomic_fetch_add(&queue->num_jobs, 1);
+	atomic_store(&job->is_submitted, true);
+	(void)pthread_mutex_unlock(&queue->lock);
+}
+
 static void take_off(struct qbrt_job *job)
 {
 	struct qbrt_queue *queue = job->queue;

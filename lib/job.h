@@ -80,6 +80,14 @@ void qbrt_job_unref(struct qbrt_job *job);
 int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 		    struct drm_qbnpu_submit *submit);
 
+/*
+ * The list gets a job that a SUBMIT with wait has queued, in its place by
+ * number: its result is fetched by whoever finds it complete, however long the
+ * caller, who waits, does something else.
+ */
+void qbrt_job_list(struct qbrt_job *job, struct qbrt_queue *queue,
+		   uint64_t number);
+
 bool qbrt_job_has_ended(const struct qbrt_job *job);
 
 /* Ends the job if the device has completed it. true: it has ended. */

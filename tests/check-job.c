@@ -115,6 +115,43 @@ START_TEST(the_list_is_in_the_order_of_numbers)
 }
 END_TEST
 
+/* K112: a job that comes to the list late, as any of three in its queue. */
+START_TEST(a_job_is_listed_in_its_place)
+{
+	struct unit_job *units[3];
+	struct bench bench;
+	uint64_t number = 0;
+
+	bench_open(&bench);
+	for (int i = 0; i < 3; i++) {
+		if (i == _i)
+			number = unit_job_submit_unlisted(bench.queue,
+							  bench.gate);
+		else
+			units[i] = start(&bench, bench.gate);
+	}
+	units[_i] = unit_job_alloc(bench.device, &bench.num_freed);
+	qbrt_job_list(&units[_i]->job, bench.queue, number);
+	number = 0;
+	for (struct qbrt_job *job = bench.queue->first; job; job = job->next) {
+		ck_assert_uint_eq(job->number, number + 1);
+		ck_assert_ptr_eq(job, &units[number++]->job);
+	}
+	ck_assert_uint_eq(number, 3);
+	ck_assert_ptr_eq(bench.queue->last, &units[2]->job);
+	ck_assert_uint_eq(atomic_load(&bench.queue->num_jobs), 3);
+	open_gate(&bench);
+	qbrt_queue_collect(bench.queue);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(atomic_load(&units[i]->num_ends), 1);
+		ck_assert_int_eq(units[i]->err, 0);
+		qbrt_job_unref(&units[i]->job);
+	}
+	ck_assert_uint_eq(atomic_load(&bench.num_freed), 3);
+	bench_close(&bench);
+}
+END_TEST
+
 /* Q366: nothing ends before its time, however it is asked. */
 START_TEST(a_job_in_flight_has_not_ended)
 {
@@ -397,6 +434,7 @@ int main(void)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(the_list_is_in_the_order_of_numbers),
+		QBRT_LOOP_TEST(a_job_is_listed_in_its_place, 3),
 		QBRT_TEST(a_job_in_flight_has_not_ended),
 		QBRT_TEST(the_list_has_a_reference),
 		QBRT_LOOP_TEST(jobs_leave_the_list_in_any_order, 3),

@@ -66,21 +66,42 @@ struct unit_job *unit_job_alloc(struct qbrt_device *device,
 	return unit;
 }
 
-int unit_job_submit(struct unit_job *unit, struct qbrt_queue *queue,
-		    const struct qbrt_future *gate)
+static struct drm_qbnpu_submit make_submit(struct drm_qbnpu_sync *sync,
+					   const struct qbrt_future *gate)
 {
-	struct drm_qbnpu_sync sync = { 0 };
 	struct drm_qbnpu_submit submit = {
 		.binding_size = sizeof(struct drm_qbnpu_binding),
 		.item_count = 1,
 	};
 
 	if (gate) {
-		sync.handle = gate->job.queue->syncobj;
-		sync.point = gate->job.number;
-		submit.in_syncs = (uintptr_t)&sync;
+		sync->handle = gate->job.queue->syncobj;
+		sync->point = gate->job.number;
+		submit.in_syncs = (uintptr_t)sync;
 		submit.in_count = 1;
-		submit.sync_size = sizeof(sync);
+		submit.sync_size = sizeof(*sync);
 	}
+	return submit;
+}
+
+int unit_job_submit(struct unit_job *unit, struct qbrt_queue *queue,
+		    const struct qbrt_future *gate)
+{
+	struct drm_qbnpu_sync sync = { 0 };
+	struct drm_qbnpu_submit submit = make_submit(&sync, gate);
+
 	return qbrt_job_submit(&unit->job, queue, &submit);
+}
+
+uint64_t unit_job_submit_unlisted(const struct qbrt_queue *queue,
+				  const struct qbrt_future *gate)
+{
+	struct drm_qbnpu_sync sync = { 0 };
+	struct drm_qbnpu_submit submit = make_submit(&sync, gate);
+
+	submit.queue = queue->number;
+	ck_assert_int_eq(
+		queue->kmd->ioctl(queue->file, DRM_IOCTL_QBNPU_SUBMIT, &submit),
+		0);
+	return submit.job;
 }

@@ -30,6 +30,10 @@ struct unit_job *unit_job_alloc(struct qbrt_device *device,
 int unit_job_submit(struct unit_job *unit, struct qbrt_queue *queue,
 		    const struct qbrt_future *gate);
 
+/* The same without the queue's list: the job's number. */
+uint64_t unit_job_submit_unlisted(const struct qbrt_queue *queue,
+				  const struct qbrt_future *gate);
+
 /* Ends since the beginning of the process. */
 unsigned int unit_job_num_ends(void);
 
