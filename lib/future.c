@@ -77,6 +77,11 @@ static enum qbrt_status judge_writers(struct qbrt_future *future, char *text)
 		if (!qbrt_job_has_ended(writer) || !writer->status)
 			continue;
 		status = QBRT_STREAM_FAILED;
+		/* of a long chain the first reason must still be read */
+		if (writer->status == QBRT_STREAM_FAILED && writer->detail) {
+			(void)snprintf(text, TEXT_SIZE, "%s", writer->detail);
+			break;
+		}
 		(void)snprintf(text, TEXT_SIZE,
 			       "%s: an inference that writes its input failed "
 			       "with %s: %s",
@@ -87,10 +92,14 @@ static enum qbrt_status judge_writers(struct qbrt_future *future, char *text)
 	return status;
 }
 
+/* Outputs of what arrays are staged in, or of a freed future, are not held. */
 static void end_uses(struct qbrt_future *future)
 {
 	struct qbrt_storage **outputs = get_outputs(future);
 	uint32_t i;
+
+	future->holds =
+		!future->arrays && !(atomic_load(&future->marks) & MARK_TAKEN);
 
 	for (i = 0; i < future->num_inputs; i++)
 		if (!is_aliased(future, i))
@@ -102,11 +111,10 @@ static void end_uses(struct qbrt_future *future)
 				future->job.detail ? future->job.detail : "");
 		else
 			qbrt_storage_validate(outputs[i]);
-		/* what arrays are staged in is nobody's to hold */
-		if (future->arrays)
-			qbrt_storage_end_write(outputs[i]);
-		else
+		if (future->holds)
 			qbrt_storage_end_write_and_hold(outputs[i]);
+		else
+			qbrt_storage_end_write(outputs[i]);
 	}
 }
 
@@ -115,7 +123,7 @@ static void let_go(struct qbrt_future *future)
 {
 	struct qbrt_storage **outputs = get_outputs(future);
 
-	for (uint32_t i = 0; i < future->num_outputs && !future->arrays; i++)
+	for (uint32_t i = 0; i < future->num_outputs && future->holds; i++)
 		qbrt_storage_unhold(outputs[i]);
 }
 
@@ -317,8 +325,9 @@ qbrt_future_query_result(struct qbrt_future *future,
 	else if (outputs || num_outputs)
 		status = qbrt_fail(QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
 				   "%s: the outputs lie in pinned memory: NULL "
-				   "and 0 expected, %zu arrays given",
-				   future->run.model->name, num_outputs);
+				   "and 0 expected, %zu array%s given",
+				   future->run.model->name, num_outputs,
+				   qbrt_plural(num_outputs));
 	if (!status)
 		status = wait_ended(future, -1);
 	if (status)
@@ -358,9 +367,11 @@ QBRT_API const char *qbrt_future_get_detail(const struct qbrt_future *future)
 /* In a child of fork: only the child's own memory, and no lock. */
 static void free_inherited(struct qbrt_future *future)
 {
-	if (qbrt_job_is_queued(&future->job) ||
-	    qbrt_job_has_ended(&future->job))
-		free_future(&future->job);
+	if (!qbrt_job_is_queued(&future->job) &&
+	    !qbrt_job_has_ended(&future->job))
+		return;
+	free(future->job.detail);
+	free_future(&future->job);
 }
 
 QBRT_API void qbrt_future_free(struct qbrt_future *future)

@@ -53,6 +53,7 @@ struct qbrt_future {
 	uint32_t num_writers;
 	uint64_t aliased_inputs; /* bit i: input i is also an output */
 	bool has_not_run;        /* ended before it began */
+	bool holds; /* ended, and nobody had freed it: its outputs */
 	/* jobs that write its inputs and come before it, with references */
 	struct qbrt_job **writers;
 	atomic_uint callback; /* enum qbrt_callback_state */

@@ -49,6 +49,12 @@ enum qbrt_status qbrt_fail_errno(enum qbrt_attempt attempt, int err,
 				 const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* "s" behind a noun, or nothing. */
+static inline const char *qbrt_plural(size_t num)
+{
+	return num == 1 ? "" : "s";
+}
+
 /* What a negative errno says, never NULL. */
 const char *qbrt_errno_words(int err);
 

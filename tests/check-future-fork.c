@@ -7,6 +7,7 @@
  */
 #include "check-future.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "future.h"
 #include "model.h"
 #include "soft/soft.h"
 #include "util.h"
@@ -262,6 +264,56 @@ static void end_workers(struct worker *workers)
 	}
 }
 
+/* Whether malloc gives an address out again: then it was freed. */
+static bool is_free(uintptr_t address, size_t nbytes)
+{
+	bool is_found = false;
+	void *blocks[64];
+
+	for (int i = 0; i < 64; i++) {
+		blocks[i] = malloc(nbytes);
+		is_found |= (uintptr_t)blocks[i] == address;
+	}
+	for (int i = 0; i < 64; i++)
+		free(blocks[i]);
+	return is_found;
+}
+
+static int free_in_child(struct qbrt_future *future)
+{
+	uintptr_t detail = (uintptr_t)future->job.detail;
+	size_t nbytes = malloc_usable_size(future->job.detail);
+
+	qbrt_future_free(future);
+	return !is_free(detail, nbytes);
+}
+
+/* Q748: the sentence of a failed job too. */
+START_TEST(a_child_frees_all_of_a_future)
+{
+	struct qbrt_future *future;
+	struct gated gated;
+	pid_t child;
+	int status;
+
+	if (qbrt_test_has_sanitizer())
+		QBRT_TEST_SKIP("sanitizers do not give memory out again");
+	gated_open(&gated, 0);
+	future = submit(&gated.rig, gated.rig.in, gated.rig.out);
+	ck_assert(sim_finish(&gated.sim, sim_begin(&gated.sim),
+			     QBNPU_CAUSE_INJECTED));
+	ck_assert(is_done(future));
+	ck_assert_ptr_nonnull(future->job.detail);
+	child = fork();
+	if (!child)
+		_exit(free_in_child(future));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	ck_assert_status(take(future), QBRT_MODEL_PREDICT_ERROR);
+	gated_close(&gated);
+}
+END_TEST
+
 /* Q748 */
 START_TEST(a_child_of_busy_threads_begins_anew)
 {
@@ -299,7 +351,11 @@ END_TEST
 
 size_t add_future_fork_tests(struct qbrt_test *all)
 {
-	all[0] = (struct qbrt_test)QBRT_TEST(
-		a_child_of_busy_threads_begins_anew);
-	return 1;
+	const struct qbrt_test tests[] = {
+		QBRT_TEST(a_child_frees_all_of_a_future),
+		QBRT_TEST(a_child_of_busy_threads_begins_anew),
+	};
+
+	memcpy(all, tests, sizeof(tests));
+	return qbrt_array_size(tests);
 }

@@ -197,6 +197,29 @@ START_TEST(a_freed_future_lets_its_outputs_go)
 }
 END_TEST
 
+/* PM17: it never holds them, not even while its job ends. */
+START_TEST(a_freed_future_holds_nothing)
+{
+	struct qbrt_future *future;
+	struct gated gated;
+
+	gated_open(&gated, 0);
+	future = submit(&gated.rig, gated.rig.in, gated.rig.out);
+	(void)qbrt_job_ref(&future->job);
+	if (!_i)
+		qbrt_future_free(future);
+	ck_assert(sim_step(&gated.sim));
+	ck_assert(qbrt_job_poll(&future->job));
+	ck_assert(future->holds == _i);
+	ck_assert(qbrt_storage_is_held(gated.rig.out->storage) == _i);
+	if (_i)
+		qbrt_future_free(future);
+	ck_assert(!qbrt_storage_is_held(gated.rig.out->storage));
+	qbrt_job_unref(&future->job);
+	gated_close(&gated);
+}
+END_TEST
+
 /* PM17: what is not taken may be an input, of several. */
 START_TEST(an_untaken_output_is_an_input_all_the_same)
 {
@@ -513,6 +536,7 @@ size_t add_future_order_tests(struct qbrt_test *all)
 			a_blocking_call_waits_for_the_job_that_writes_its_input),
 		QBRT_TEST(an_output_that_a_queued_job_uses_is_refused),
 		QBRT_TEST(a_freed_future_lets_its_outputs_go),
+		QBRT_LOOP_TEST(a_freed_future_holds_nothing, 2),
 		QBRT_TEST(an_untaken_output_is_an_input_all_the_same),
 		QBRT_TEST(a_host_read_waits_for_the_job_that_writes),
 		QBRT_TEST(a_host_write_waits_for_the_jobs_that_read),
