@@ -73,8 +73,8 @@ enum qbrt_status qbrt_device_check_fork(const struct qbrt_device *device)
 		return QBRT_OK;
 	return qbrt_fail(QBRT_FORKED_PROCESS,
 			 "device %s was opened before fork and belongs to the "
-			 "parent; open it anew in this process, or start "
-			 "workers with spawn",
+			 "parent: open it anew in this process, or exec a new "
+			 "program",
 			 device->id);
 }
 

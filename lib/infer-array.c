@@ -171,7 +171,7 @@ static enum qbrt_status fail_later_part(const struct array_call *call,
 		qbrt_layout_clear(&view);
 	}
 	return qbrt_fail(status,
-			 "the batch ended in the job of item %zu and its "
+			 "the batch ended in the job of item %zu, and all its "
 			 "outputs are zeros now; of that job: %s",
 			 first * call->match.entry->batch, qbrt_error_detail());
 }
@@ -274,10 +274,10 @@ QBRT_API enum qbrt_status qbrt_model_infer_speedrun(struct qbrt_model *model,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_infer_speedrun: model is NULL");
 	if (variant >= model->file->vari->variant_count)
-		return qbrt_fail(QBRT_MODEL_INVALID_VARIANT_IDX,
-				 "%s: variant %zu asked for, there are %u",
-				 model->name, variant,
-				 model->file->vari->variant_count);
+		return qbrt_fail(
+			QBRT_MODEL_INVALID_VARIANT_IDX,
+			"%s: variant %zu asked for, the number of them is %u",
+			model->name, variant, model->file->vari->variant_count);
 	status = qbrt_model_enter(model, &launched);
 	if (status)
 		return status;

@@ -261,12 +261,14 @@ static enum qbrt_status refuse_counts(const struct qbrt_inference *inference,
 {
 	if (inference->num_inputs != variant->input_count)
 		return qbrt_fail(QBRT_MODEL_INPUT_COUNT_MISMATCHED,
-				 "%s: %u inputs expected, %zu given",
+				 "%s: %u input%s expected, %zu given",
 				 inference->model->name, variant->input_count,
+				 qbrt_plural(variant->input_count),
 				 inference->num_inputs);
 	return qbrt_fail(QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
-			 "%s: %u outputs expected, %zu given",
+			 "%s: %u output%s expected, %zu given",
 			 inference->model->name, variant->output_count,
+			 qbrt_plural(variant->output_count),
 			 inference->num_outputs);
 }
 

@@ -37,13 +37,11 @@ qbrt_arrays_read_options(const struct qbrt_model *model,
 	const uint32_t both = QBRT_INFER_HWC | QBRT_INFER_CHW;
 	enum qbrt_status status = qbrt_infer_options_read(options, known);
 
+	if (!status)
+		status = qbrt_infer_options_check_flags(known->flags,
+							taken_flags);
 	if (status)
 		return status;
-	if (known->flags & ~taken_flags)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "infer options: flags 0x%x, this call takes "
-				 "0x%x",
-				 known->flags, taken_flags);
 	if ((known->flags & both) == both)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "infer options: QBRT_INFER_HWC and "
@@ -139,8 +137,9 @@ enum qbrt_status qbrt_match_check_outputs(const struct qbrt_array_match *match,
 
 	if (outputs->num != match->entry->output_count)
 		return qbrt_fail(QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
-				 "%s: %u outputs expected, %zu given",
+				 "%s: %u output%s expected, %zu given",
 				 match->model->name, match->entry->output_count,
+				 qbrt_plural(match->entry->output_count),
 				 outputs->num);
 	for (size_t i = 0; i < outputs->num && !status; i++)
 		status = check_output(match, outputs, i);
@@ -204,7 +203,8 @@ qbrt_match_describe_output(const struct qbrt_array_match *match, size_t index,
 
 	if (index >= match->entry->output_count)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: output %zu asked for, there are %u",
+				 "%s: output %zu asked for, the number of them "
+				 "is %u",
 				 model->name, index,
 				 match->entry->output_count);
 	io = &match->outputs[index];

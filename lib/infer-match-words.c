@@ -176,7 +176,8 @@ static void add_variant(struct words *words, const struct qbrt_model *model,
 	add(words, "; variant %zu (%s) takes", variant,
 	    qbrt_model_file_string(model->file, entry->name));
 	if (entry->input_count != inputs->num) {
-		add(words, " %u inputs", entry->input_count);
+		add(words, " %u input%s", entry->input_count,
+		    qbrt_plural(entry->input_count));
 		return;
 	}
 	(void)qbrt_array_try_variant(&hwc, model, variant, false);

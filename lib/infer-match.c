@@ -374,10 +374,12 @@ static enum qbrt_status finish(struct qbrt_array_match *match, uint32_t flags,
 
 static enum qbrt_status refuse_count(const struct qbrt_model *model, size_t num)
 {
+	uint32_t expected = model->file->variants[0].input_count;
+
 	return qbrt_fail(QBRT_MODEL_INPUT_COUNT_MISMATCHED,
-			 "%s: %u inputs expected, %zu given%s", model->name,
-			 model->file->variants[0].input_count, num,
-			 num > model->file->variants[0].input_count
+			 "%s: %u input%s expected, %zu given%s", model->name,
+			 expected, qbrt_plural(expected), num,
+			 num > expected
 				 ? ": a batch is one array with a leading "
 				   "axis, not a list of arrays"
 				 : "");

@@ -9,6 +9,7 @@
 
 #include "pinned-memory.h"
 #include "status.h"
+#include "util.h"
 
 /* Longer options than this are garbage, not a newer library's. */
 #define MAX_OPTIONS_NBYTES 4096
@@ -23,7 +24,8 @@ enum qbrt_status qbrt_infer_options_read(const struct qbrt_infer_options *from,
 		return QBRT_OK;
 	if (from->size < sizeof(from->size) || from->size > MAX_OPTIONS_NBYTES)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "infer options: size is %zu, expected %zu",
+				 "infer options: size is %zu, expected %zu: "
+				 "set it to sizeof(struct qbrt_infer_options)",
 				 from->size, sizeof(*from));
 	for (size_t i = sizeof(*from); i < from->size; i++)
 		if (bytes[i])
@@ -35,14 +37,44 @@ enum qbrt_status qbrt_infer_options_read(const struct qbrt_infer_options *from,
 	return QBRT_OK;
 }
 
+/* Bits of flags. */
+static const char *const flag_names[] = {
+	"QBRT_INFER_BLOCKING", "QBRT_INFER_TRY",      "QBRT_INFER_HWC",
+	"QBRT_INFER_CHW",      "QBRT_INFER_TO_FLOAT",
+};
+
+static enum qbrt_status refuse_flags(uint32_t flags, uint32_t allowed)
+{
+	const size_t num = qbrt_array_size(flag_names);
+	uint32_t known = flags & ((1u << num) - 1);
+	char given[160];
+	char taken[160];
+
+	qbrt_list_bits(allowed, flag_names, num, taken, sizeof(taken));
+	if (flags != known)
+		return qbrt_fail(QBRT_INVALID_ARGUMENT,
+				 "infer options: flags 0x%x are unknown to "
+				 "this version; this call takes %s",
+				 flags & ~known, taken);
+	return qbrt_fail(QBRT_INVALID_ARGUMENT,
+			 "infer options: this call does not take %s, it takes "
+			 "%s",
+			 qbrt_list_bits(flags & ~allowed, flag_names, num,
+					given, sizeof(given)),
+			 taken);
+}
+
+enum qbrt_status qbrt_infer_options_check_flags(uint32_t flags,
+						uint32_t allowed)
+{
+	return flags & ~allowed ? refuse_flags(flags, allowed) : QBRT_OK;
+}
+
 static enum qbrt_status check_options(const struct qbrt_infer_options *options,
 				      uint32_t allowed)
 {
 	if (options->flags & ~allowed)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "infer options: flags are 0x%x, and this call "
-				 "takes those of 0x%x",
-				 options->flags, allowed);
+		return refuse_flags(options->flags, allowed);
 	if (options->reserved)
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "infer options: reserved is not 0");

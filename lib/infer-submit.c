@@ -25,7 +25,7 @@
 static enum qbrt_status fail_full(const struct qbrt_inference *inference)
 {
 	return qbrt_fail(QBRT_WOULD_BLOCK,
-			 "%s: its %u activation slots and the queue of %d "
+			 "%s: all activation slots (%u) and the queue of %d "
 			 "behind them are full",
 			 inference->model->name, inference->launched->num_slots,
 			 MAX_QUEUED);

@@ -74,8 +74,8 @@ static enum qbrt_status refuse_output(const struct qbrt_inference *inference,
 				 "first",
 				 inference->model->name, i);
 	return qbrt_fail(QBRT_PINNED_MEMORY_IN_USE,
-			 "%s: output %zu is in use by another call: give each "
-			 "call its own outputs",
+			 "%s: output %zu is in use by another call, or by a "
+			 "job that has not ended: give each its own outputs",
 			 inference->model->name, i);
 }
 
@@ -168,15 +168,15 @@ static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "
-				 "for input %zu; nothing ran, the outputs are "
-				 "unchanged",
-				 inference->model->name, i);
+				 "for input %zu%s",
+				 inference->model->name, i,
+				 qbrt_inference_unchanged(inference));
 	if (err)
 		return qbrt_fail(QBRT_MODEL_TASK_QUEUE_TIMEOUT,
 				 "%s: input %zu was being written by others "
-				 "until the time limit; nothing ran, the "
-				 "outputs are unchanged",
-				 inference->model->name, i);
+				 "until the time limit%s",
+				 inference->model->name, i,
+				 qbrt_inference_unchanged(inference));
 	return QBRT_OK;
 }
 

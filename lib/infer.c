@@ -27,15 +27,10 @@
 static int64_t compute_deadline(const struct qbrt_inference *inference,
 				int64_t begin_ns)
 {
-	const struct qbrt_device *device = inference->launched->device;
-	uint64_t longest = device->facts.max_job_ns;
-	int64_t limit = inference->timeout;
+	int64_t limit = qbrt_get_limit_ns(inference->launched->device,
+					  inference->timeout);
 	int64_t deadline;
 
-	if (limit == 0)
-		limit = device->npu_timeout_ns;
-	if (limit <= 0 || (uint64_t)limit > longest)
-		limit = longest > INT64_MAX ? INT64_MAX : (int64_t)longest;
 	if (__builtin_add_overflow(begin_ns, limit, &deadline))
 		return INT64_MAX;
 	return deadline;
@@ -168,6 +163,7 @@ void qbrt_inference_describe(const struct qbrt_inference *inference,
 		sum_nbytes(inference->inputs, inference->num_inputs);
 	run->output_nbytes =
 		sum_nbytes(inference->outputs, inference->num_outputs);
+	run->timeout = inference->timeout;
 	run->is_queued = false;
 	run->has_items = inference->has_items;
 	run->first_item = inference->first_item;
@@ -182,20 +178,28 @@ qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 		return qbrt_fail_errno(
 			QBRT_AT_SUBMIT, err,
 			"%s: the time limit passed before the inference "
-			"started; nothing ran, the outputs are unchanged",
-			inference->model->name);
+			"started%s",
+			inference->model->name,
+			qbrt_inference_unchanged(inference));
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "
-				 "for room in the driver's queue; nothing ran, "
-				 "the outputs are unchanged",
-				 inference->model->name);
+				 "for room in the driver's queue%s",
+				 inference->model->name,
+				 qbrt_inference_unchanged(inference));
+	if (err == -ENOMEM)
+		return qbrt_fail_errno(
+			QBRT_AT_SUBMIT, err,
+			"%s: %s has no memory, or gets no thread, for the "
+			"inference%s",
+			inference->model->name, inference->launched->device->id,
+			qbrt_inference_unchanged(inference));
 	return qbrt_fail_errno(
 		QBRT_AT_SUBMIT, err,
-		"%s: %s did not take the inference (what %u, index %u, limit "
-		"%llu)",
+		"%s: %s did not take the inference: %s (what %u, index %u, "
+		"limit %llu)",
 		inference->model->name, inference->launched->device->id,
-		submit->fail_what, submit->fail_index,
+		qbrt_errno_words(err), submit->fail_what, submit->fail_index,
 		(unsigned long long)submit->fail_limit);
 }
 
@@ -248,14 +252,19 @@ static enum qbrt_status judge_writers(const struct qbrt_inference *inference)
 	for (uint32_t i = 0; i < inference->num_writers; i++) {
 		struct qbrt_job *writer = inference->writers[i];
 
-		if (qbrt_job_poll(writer) && writer->status)
-			return qbrt_fail(
-				QBRT_STREAM_FAILED,
-				"%s: an inference that writes its input failed "
-				"with %s: %s",
-				inference->model->name,
-				qbrt_status_name(writer->status),
-				writer->detail ? writer->detail : "");
+		if (!qbrt_job_poll(writer) || !writer->status)
+			continue;
+		/* of a long chain the first reason must still be read */
+		if (writer->status == QBRT_STREAM_FAILED && writer->detail)
+			return qbrt_fail(QBRT_STREAM_FAILED, "%s",
+					 writer->detail);
+		return qbrt_fail(
+			QBRT_STREAM_FAILED,
+			"%s: an inference that writes its input failed "
+			"with %s: %s",
+			inference->model->name,
+			qbrt_status_name(writer->status),
+			writer->detail ? writer->detail : "");
 	}
 	return QBRT_OK;
 }
@@ -356,20 +365,20 @@ static enum qbrt_status fail_slot(const struct qbrt_inference *inference,
 	if (status == QBRT_MODEL_NOT_ALIVE)
 		return qbrt_fail(status,
 				 "%s: was disposed while the call waited for "
-				 "one of its %u activation slots",
+				 "an activation slot (of %u)",
 				 name, num);
 	if (status == QBRT_INTERRUPTED)
 		return qbrt_fail(status,
 				 "%s: the interrupt function ended the wait "
-				 "for one of its %u activation slots; nothing "
-				 "ran, the outputs are unchanged",
-				 name, num);
+				 "for an activation slot (of %u)%s",
+				 name, num,
+				 qbrt_inference_unchanged(inference));
 	if (status == QBRT_MODEL_TASK_QUEUE_TIMEOUT)
 		return qbrt_fail(status,
-				 "%s: none of its %u activation slots came "
-				 "free within the time limit; nothing ran, the "
-				 "outputs are unchanged",
-				 name, num);
+				 "%s: no activation slot (of %u) came free "
+				 "within the time limit%s",
+				 name, num,
+				 qbrt_inference_unchanged(inference));
 	return status;
 }
 

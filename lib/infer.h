@@ -62,6 +62,10 @@ struct qbrt_inference_arrays {
 enum qbrt_status qbrt_infer_options_read(const struct qbrt_infer_options *from,
 					 struct qbrt_infer_options *to);
 
+/* Refuses flags beside those allowed, by their names. */
+enum qbrt_status qbrt_infer_options_check_flags(uint32_t flags,
+						uint32_t allowed);
+
 /* Takes timeout and flags from options (NULL: defaults); allowed: flags. */
 enum qbrt_status
 qbrt_inference_read_options(struct qbrt_inference *inference,
@@ -113,6 +117,14 @@ void qbrt_inference_fill(const struct qbrt_inference *inference,
 /* For the counters and sentences of its job. */
 void qbrt_inference_describe(const struct qbrt_inference *inference,
 			     struct qbrt_model_run *run);
+
+/* The end of a sentence: nothing ran. A batch may have had earlier jobs. */
+static inline const char *
+qbrt_inference_unchanged(const struct qbrt_inference *inference)
+{
+	return qbrt_say_unchanged(inference->has_items &&
+				  inference->first_item);
+}
 
 /* err: of SUBMIT; -EINTR: the interrupt function ended the tries. */
 enum qbrt_status

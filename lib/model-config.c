@@ -182,8 +182,9 @@ static enum qbrt_status check_core_ids(const struct qbrt_core_id *core_ids,
 	for (size_t i = 0; i < num_core_ids; i++) {
 		if (!is_local_core(core_ids[i]))
 			return reject("core_ids[%zu] is cluster 0x%x, core "
-				      "0x%x, expected Cluster0 or Cluster1 and "
-				      "Core0 to Core3",
+				      "0x%x, expected QBRT_CLUSTER_0 or "
+				      "QBRT_CLUSTER_1 and QBRT_CORE_0 to "
+				      "QBRT_CORE_3",
 				      i, (unsigned int)core_ids[i].cluster,
 				      (unsigned int)core_ids[i].core);
 		if (mask & get_core_bit(core_ids[i]))
@@ -224,7 +225,7 @@ static enum qbrt_status check_clusters(const enum qbrt_cluster *clusters,
 	for (size_t i = 0; i < num_clusters; i++) {
 		if (!is_cluster(clusters[i]))
 			return reject("clusters[%zu] is 0x%x, expected "
-				      "Cluster0 or Cluster1",
+				      "QBRT_CLUSTER_0 or QBRT_CLUSTER_1",
 				      i, (unsigned int)clusters[i]);
 		if (mask & get_cluster_bit(clusters[i]))
 			return reject("clusters[%zu] stands in the list twice, "

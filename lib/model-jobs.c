@@ -206,10 +206,29 @@ static enum qbrt_status judge_late(const struct qbrt_model_run *run, char *text,
 				   "come after"
 				 : "",
 		run->is_queued ? ""
-			       : "; nothing ran, the outputs are "
-				 "unchanged");
+			       : qbrt_say_unchanged(run->has_items &&
+						    run->first_item));
 	return run->has_to_wait ? QBRT_MODEL_TASK_QUEUE_TIMEOUT
 				: QBRT_ACC_NPU_TIMEOUT;
+}
+
+/* Q592: which limit it was, for who wants to change it. */
+static const char *describe_timeout(const struct qbrt_model_run *run,
+				    char *text, size_t size)
+{
+	const struct qbrt_device *device = run->launched->device;
+	int64_t limit = qbrt_get_limit_ns(device, run->timeout);
+	const char *what = "the longest that the device takes";
+
+	if (run->timeout == limit)
+		what = run->has_items && run->first_item
+			       ? "what was left of the call's timeout"
+			       : "the call's timeout";
+	else if (!run->timeout && limit == device->npu_timeout_ns)
+		what = "QBRUNTIME_NPU_TIMEOUT_MS";
+	(void)snprintf(text, size, "npu_watchdog: timeout after %.10g ms (%s)",
+		       (double)limit / (double)QBRT_NS_PER_MS, what);
+	return text;
 }
 
 static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
@@ -219,8 +238,11 @@ static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
 	const struct qbrt_model *model = run->model;
 	const char *words = qbrt_cause_words(wait->cause);
 	char item[48] = "";
+	char timeout[96];
 	const char *node;
 
+	if (wait->cause == DRM_QBNPU_CAUSE_TIME)
+		words = describe_timeout(run, timeout, sizeof(timeout));
 	if (run->has_items && wait->item != DRM_QBNPU_NONE)
 		(void)snprintf(item, sizeof(item), "item %zu of the batch: ",
 			       (run->first_item + wait->item) *

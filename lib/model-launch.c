@@ -65,8 +65,9 @@ static enum qbrt_status check_cores(const struct qbrt_model *model,
 	if (model->wanted_num_cores > num)
 		return qbrt_fail(
 			QBRT_MODEL_NO_TARGET_CORES,
-			"%s: is configured for %u cores, and %s has %u: %s",
-			model->name, model->wanted_num_cores, device->id, num,
+			"%s: is configured for %u core%s, and %s has %u: %s",
+			model->name, model->wanted_num_cores,
+			qbrt_plural(model->wanted_num_cores), device->id, num,
 			list_cores(core_mask, there, sizeof(there)));
 	return QBRT_OK;
 }

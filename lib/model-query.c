@@ -66,10 +66,10 @@ static const struct qbm_io *find_io(const struct qbrt_model *model,
 		return NULL;
 	}
 	if (number >= model->file->vari->variant_count) {
-		*status = qbrt_fail(QBRT_MODEL_INVALID_VARIANT_IDX,
-				    "%s: variant %zu asked for, there are %u",
-				    model->name, number,
-				    model->file->vari->variant_count);
+		*status = qbrt_fail(
+			QBRT_MODEL_INVALID_VARIANT_IDX,
+			"%s: variant %zu asked for, the number of them is %u",
+			model->name, number, model->file->vari->variant_count);
 		return NULL;
 	}
 	variant = &model->file->variants[number];
@@ -78,7 +78,7 @@ static const struct qbm_io *find_io(const struct qbrt_model *model,
 	if (index >= count) {
 		*status = qbrt_fail(
 			QBRT_INVALID_ARGUMENT,
-			"%s: %s %zu of variant %zu asked for, there are %u",
+			"%s: %s %zu of variant %zu asked for, the number of them is %u",
 			model->name, is_input ? "input" : "output", index,
 			number, count);
 		return NULL;
@@ -224,9 +224,10 @@ QBRT_API enum qbrt_status qbrt_model_query_cache(const struct qbrt_model *model,
 				 "%s: has no KV cache, layer %zu asked for",
 				 model->name, layer);
 	if (layer >= file->cach->count)
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%s: cache layer %zu asked for, there are %u",
-				 model->name, layer, file->cach->count);
+		return qbrt_fail(
+			QBRT_INVALID_ARGUMENT,
+			"%s: cache layer %zu asked for, the number of them is %u",
+			model->name, layer, file->cach->count);
 	now.size = info->size;
 	now.name = qbrt_model_file_string(file, file->caches[layer].name);
 	now.layer_hash = model->layer_hashes[layer];

@@ -108,7 +108,7 @@ struct qbrt_model {
 	struct qbrt_model_totals totals;
 	struct qbrt_model_file *file;
 	char *path;               /* as given; of a descriptor "" */
-	char *name;               /* for sentences, never empty */
+	char *name;               /* for sentences: short, never empty */
 	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
 	/* launch_lock; without it between enter and leave */
 	struct qbrt_launched *launched;
@@ -163,6 +163,11 @@ bool qbrt_model_is_inherited(const struct qbrt_model *model);
 /* FORKED_PROCESS with its sentence, if so. */
 enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model);
 
+/* ---- model-load.c ---- */
+
+/* What load made; not launched, and nobody has a reference any more. */
+void qbrt_model_release(struct qbrt_model *model);
+
 /* ---- model-jobs.c ---- */
 
 void qbrt_launched_add_job(struct qbrt_launched *launched,
@@ -188,6 +193,7 @@ struct qbrt_model_run {
 	struct qbrt_launched *launched;
 	const struct qbrt_launched_variant *variant;
 	uint64_t input_nbytes, output_nbytes;
+	int64_t timeout; /* as in qbrt_infer_options, of a batch what is left */
 	size_t first_item; /* of a batch */
 	bool has_items;    /* a batch: sentences name the item */
 	bool is_queued;    /* nobody waits for it inside SUBMIT */
@@ -205,6 +211,25 @@ void qbrt_model_count_end(const struct qbrt_model_run *run, int err,
 enum qbrt_status qbrt_model_judge(const struct qbrt_model_run *run, int err,
 				  const struct drm_qbnpu_wait *wait, char *text,
 				  size_t size);
+
+/* Of a job, in ns; timeout as in qbrt_infer_options. */
+static inline int64_t qbrt_get_limit_ns(const struct qbrt_device *device,
+					int64_t timeout)
+{
+	uint64_t longest = device->facts.max_job_ns;
+	int64_t limit = timeout ? timeout : device->npu_timeout_ns;
+
+	if (limit <= 0 || (uint64_t)limit > longest)
+		limit = longest > INT64_MAX ? INT64_MAX : (int64_t)longest;
+	return limit;
+}
+
+/* The end of a sentence; is_later: a batch has had earlier jobs. */
+static inline const char *qbrt_say_unchanged(bool is_later)
+{
+	return is_later ? "; nothing of this job ran"
+			: "; nothing ran, the outputs are unchanged";
+}
 
 /* The job ended without having begun: what it writes is as it was. */
 static inline bool qbrt_has_not_run(int err, const struct drm_qbnpu_wait *wait)

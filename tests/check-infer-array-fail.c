@@ -143,6 +143,31 @@ START_TEST(a_failed_item_fails_the_batch)
 }
 END_TEST
 
+/* Q331 Q340: of a batch that has begun no sentence says that nothing changed. */
+START_TEST(a_later_job_that_is_too_late_says_what_is_true)
+{
+	static uint8_t from[NUM_ITEMS][64];
+	static uint8_t to[NUM_ITEMS][64];
+	const struct qbrt_array in = ARRAY(from, UINT8, NUM_ITEMS, 64);
+	const struct qbrt_array out = ARRAY(to, UINT8, NUM_ITEMS, 64);
+	struct array_rig rig;
+
+	memset(to, 0xee, sizeof(to));
+	array_rig_open(&rig, models_load_copy64());
+	qbnpu_soft_fail(DRM_IOCTL_QBNPU_SUBMIT, (unsigned int)_i + 1, ETIME);
+	ck_assert_status(array_infer(&rig, NULL, &in, &out),
+			 QBRT_ACC_NPU_TIMEOUT);
+	ck_assert_int_eq(strstr(qbrt_error_detail(), "outputs are unchanged") !=
+				 NULL,
+			 !_i);
+	ck_assert_int_eq(strstr(qbrt_error_detail(),
+				"all its outputs are zeros now") != NULL,
+			 _i);
+	ck_assert(holds_value(to, sizeof(to), _i ? 0 : 0xee));
+	array_rig_close(&rig);
+}
+END_TEST
+
 /*
  * Q340: the caller's limit ends all jobs of a batch at one time, the default
  * one each job at its own.
@@ -271,6 +296,8 @@ size_t add_array_fail_tests(struct qbrt_test *all)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_out_of_time_leaves_the_outputs),
 		QBRT_TEST(who_gets_no_slot_in_time_changes_nothing),
+		QBRT_LOOP_TEST(a_later_job_that_is_too_late_says_what_is_true,
+			       2),
 		QBRT_LOOP_TEST(a_failed_item_fails_the_batch, 3),
 		QBRT_LOOP_TEST(a_limit_of_the_caller_is_for_the_whole_batch, 2),
 		QBRT_LOOP_TEST(every_refused_request_changes_nothing,

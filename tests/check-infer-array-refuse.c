@@ -145,7 +145,7 @@ START_TEST(wrong_calls_are_refused)
 	ck_assert_detail("output 0: data is NULL");
 	ck_assert_status(qbrt_model_infer(rig.model, NULL, &in, 1, outs, 2),
 			 QBRT_MODEL_OUTPUT_COUNT_MISMATCHED);
-	ck_assert_detail("1 outputs expected, 2 given");
+	ck_assert_detail("1 output expected, 2 given");
 	ck_assert_ok(qbrt_model_dispose(rig.model));
 	/* disposed comes before the count, but after what is no array */
 	ck_assert_status(qbrt_model_infer(rig.model, NULL, &in, 1, outs, 2),

@@ -404,7 +404,7 @@ START_TEST(a_speedrun_runs_and_copies_nothing)
 	ck_assert_uint_eq(counters.copied_nbytes, 0);
 	ck_assert_status(qbrt_model_infer_speedrun(rig.model, 1),
 			 QBRT_MODEL_INVALID_VARIANT_IDX);
-	ck_assert_detail("variant 1 asked for, there are 1");
+	ck_assert_detail("variant 1 asked for, the number of them is 1");
 	ck_assert_status(qbrt_model_infer_speedrun(NULL, 0),
 			 QBRT_INVALID_ARGUMENT);
 	array_rig_close(&rig);

@@ -160,7 +160,7 @@ START_TEST(an_output_is_described_whole)
 	ck_assert_status(qbrt_model_query_match_output(model, &options, &batch,
 						       1, 1, &info),
 			 QBRT_INVALID_ARGUMENT);
-	ck_assert_detail("output 1 asked for, there are 1");
+	ck_assert_detail("output 1 asked for, the number of them is 1");
 	ck_assert_uint_eq(info.ndim, 0xaaaaaaaaaaaaaaaau);
 	qbrt_model_free(model);
 }

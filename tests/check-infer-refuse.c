@@ -79,11 +79,19 @@ static const struct {
 } bad_options[] = {
 	{ { .size = 4 }, QBRT_INVALID_ARGUMENT, "size is 4" },
 	{ { .size = SIZE_MAX }, QBRT_INVALID_ARGUMENT, "size" },
-	{ { .flags = QBRT_INFER_TRY }, QBRT_INVALID_ARGUMENT, "0x2" },
-	{ { .flags = QBRT_INFER_HWC }, QBRT_INVALID_ARGUMENT, "0x4" },
-	{ { .flags = QBRT_INFER_CHW }, QBRT_INVALID_ARGUMENT, "0x8" },
-	{ { .flags = QBRT_INFER_TO_FLOAT }, QBRT_INVALID_ARGUMENT, "0x10" },
-	{ { .flags = 0x20 }, QBRT_INVALID_ARGUMENT, "0x20" },
+	{ { .flags = QBRT_INFER_TRY },
+	  QBRT_INVALID_ARGUMENT,
+	  "does not take QBRT_INFER_TRY, it takes QBRT_INFER_BLOCKING" },
+	{ { .flags = QBRT_INFER_HWC },
+	  QBRT_INVALID_ARGUMENT,
+	  "QBRT_INFER_HWC" },
+	{ { .flags = QBRT_INFER_CHW },
+	  QBRT_INVALID_ARGUMENT,
+	  "QBRT_INFER_CHW" },
+	{ { .flags = QBRT_INFER_TO_FLOAT },
+	  QBRT_INVALID_ARGUMENT,
+	  "QBRT_INFER_TO_FLOAT" },
+	{ { .flags = 0x20 }, QBRT_INVALID_ARGUMENT, "0x20 are unknown" },
 	{ { .reserved = 1 }, QBRT_INVALID_ARGUMENT, "reserved" },
 	{ { .num_items = 1 }, QBRT_INVALID_ARGUMENT, "items" },
 	{ { .items = (const void *)&bad_options },
@@ -145,7 +153,7 @@ START_TEST(wrong_counts_are_refused)
 		      qbrt_model_infer_pinned_memory(rig.model, NULL, two, 2,
 						     &rig.out, 1),
 		      QBRT_MODEL_INPUT_COUNT_MISMATCHED);
-	ck_assert_detail("1 inputs expected, 2 given");
+	ck_assert_detail("1 input expected, 2 given");
 	check_refused(&rig,
 		      qbrt_model_infer_pinned_memory(rig.model, NULL, NULL, 0,
 						     &rig.out, 1),
@@ -154,7 +162,7 @@ START_TEST(wrong_counts_are_refused)
 		      qbrt_model_infer_pinned_memory(rig.model, NULL, &rig.in,
 						     1, NULL, 0),
 		      QBRT_MODEL_OUTPUT_COUNT_MISMATCHED);
-	ck_assert_detail("1 outputs expected, 0 given");
+	ck_assert_detail("1 output expected, 0 given");
 	close_marked(&rig);
 }
 END_TEST

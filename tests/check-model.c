@@ -126,6 +126,49 @@ START_TEST(a_missing_file_gives_the_systems_reason)
 }
 END_TEST
 
+/* A path of a few hundred characters, in a new folder. */
+static void make_long_path(char *folder, char *path, size_t size)
+{
+	char name[201];
+
+	memset(name, 'd', 200);
+	name[200] = '\0';
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	(void)snprintf(path, size, "%s/%s", folder, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	(void)snprintf(path, size, "%s/%s/model.qbm", folder, name);
+}
+
+static void remove_long_path(const char *folder, char *path)
+{
+	(void)unlink(path);
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* Q597: a sentence has the end of a long path, and the reason. */
+START_TEST(a_long_path_is_cut_in_sentences)
+{
+	char folder[] = "/tmp/qbrt-long-XXXXXX";
+	struct qbrt_model *model = NULL;
+	char path[300];
+
+	make_long_path(folder, path, sizeof(path));
+	ck_assert_status(qbrt_model_load(path, NULL, &model),
+			 QBRT_MODEL_FAILED_TO_LOAD_MXQ);
+	ck_assert_detail("ddd/model.qbm: cannot be opened: No such file");
+	ck_assert_uint_lt(strlen(qbrt_error_detail()), 120);
+	ck_assert_int_eq(symlink(GOLDEN_MODEL, path), 0);
+	ck_assert_ok(qbrt_model_load(path, NULL, &model));
+	ck_assert_str_eq(qbrt_model_get_path(model), path);
+	ck_assert_int_eq(strncmp(model->name, "...ddd", 6), 0);
+	ck_assert_uint_eq(strlen(model->name), 48);
+	qbrt_model_free(model);
+	remove_long_path(folder, path);
+}
+END_TEST
+
 /* Q261 LD01 */
 START_TEST(an_unreadable_file_gives_the_systems_reason)
 {
@@ -407,6 +450,7 @@ int main(void)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(null_arguments_are_refused),
 		QBRT_TEST(a_missing_file_gives_the_systems_reason),
+		QBRT_TEST(a_long_path_is_cut_in_sentences),
 		QBRT_TEST(an_unreadable_file_gives_the_systems_reason),
 		QBRT_TEST(what_is_no_model_is_refused_with_its_own_sentence),
 		QBRT_TEST(a_truncated_or_damaged_file_is_broken),
