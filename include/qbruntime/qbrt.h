@@ -8,9 +8,12 @@
  *
  * Every function that can fail returns enum qbrt_status, 0 is QBRT_OK; after a
  * failure qbrt_error_detail() gives this thread's sentence, outputs are
- * untouched and nothing has happened. get_ functions never fail; of NULL they
- * answer 0, NULL, false or an empty struct. A NULL handle or required output
- * is QBRT_INVALID_ARGUMENT. Sizes are bytes, times nanoseconds.
+ * untouched and nothing has happened. The exception is an inference whose job
+ * ran and failed: its outputs in pinned memory are invalid until they are
+ * rewritten whole, those of a batch of arrays that ended in the middle are
+ * zeros. get_ functions never fail; of NULL they answer 0, NULL, false or an
+ * empty struct. A NULL handle or required output is QBRT_INVALID_ARGUMENT.
+ * Sizes are bytes, times nanoseconds.
  *
  * "Threads:" any (concurrent calls on one object are fine), one per object
  * (the caller serialises per object), last use (nobody else may be inside).
@@ -294,7 +297,10 @@ struct qbrt_array {
 	uint32_t reserved;
 };
 
-/* One item of a batched call of a model with caches. */
+/*
+ * One item of a batched call of a model with caches. Not used in 0.1: see
+ * qbrt_infer_options.
+ */
 struct qbrt_batch_item {
 	uint64_t sequence_length; /* tokens of this call */
 	uint64_t cache_size;      /* tokens before them */
@@ -310,7 +316,12 @@ struct qbrt_pinned_options {
 	size_t alignment; /* a power of two, 64 to 2 MiB; 0 = 64 */
 };
 
-/* How to run an inference; NULL or all 0: the defaults. */
+/*
+ * How to run an inference; NULL or all 0: the defaults. Streams and caches are
+ * not offered in 0.1: a stream is QBRT_NOT_IMPLEMENTED; cache_size, items or
+ * num_items other than 0 is QBRT_INVALID_ARGUMENT, or QBRT_NOT_IMPLEMENTED of a
+ * model with a cache (which cannot be launched either).
+ */
 struct qbrt_infer_options {
 	size_t size;
 	struct qbrt_stream *stream; /* NULL: one of the model's slots */
@@ -393,7 +404,11 @@ struct qbrt_match {
 /* Sums since a model was loaded. */
 struct qbrt_model_counters {
 	size_t size;
-	/* jobs; completed: with success, and every job ends in one of three */
+	/*
+	 * jobs: one per inference, of a batch of arrays one per up to 16 of
+	 * its items; completed: with success, and every job ends in one of
+	 * three
+	 */
 	uint64_t submitted, completed, failed, cancelled;
 	/*
 	 * of submitted jobs, of completed ones, written by the host into
@@ -1359,8 +1374,9 @@ enum qbrt_core_mode qbrt_model_get_core_mode(const struct qbrt_model *model);
 size_t qbrt_model_get_activation_slots(const struct qbrt_model *model);
 
 /*
- * Sums over all inferences since load; one call may see one inference half
- * counted.
+ * Sums over all jobs since load, which are not quite inferences: a batch of
+ * arrays has one per up to 16 items, and what was refused has none. One call may
+ * see one job half counted.
  * counters: size is set by the caller. Of a NULL model all is 0.
  * Threads: any. Since: 0.1.
  */
@@ -1503,7 +1519,10 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_infer_pinned_memory(
  * freed: no other job may write them. future: the caller's, qbrt_future_free().
  * Statuses as there, of the call alone: those of the job are the future's. Also
  * QBRT_WOULD_BLOCK: with QBRT_INFER_TRY, instead of waiting;
- * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room until the time limit.
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room, or an input was written, until the
+ * time limit; QBRT_ACC_NPU_TIMEOUT: the limit had passed when the driver was to
+ * take the job; QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no memory, or no
+ * thread for the device. Nothing was submitted then.
  * Threads: any. Since: 0.1.
  */
 QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
@@ -1559,8 +1578,10 @@ qbrt_model_infer(struct qbrt_model *model,
  * qbrt_future_query_result() takes the outputs.
  * QBRT_MODEL_ASYNC_PIPELINE_CHECK_FAILED: loaded without it, or the model keeps
  * state; QBRT_WOULD_BLOCK: with QBRT_INFER_TRY, instead of waiting;
- * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room until the time limit; those of
- * qbrt_model_infer's inputs and staging.
+ * QBRT_MODEL_TASK_QUEUE_TIMEOUT: no room until the time limit;
+ * QBRT_ACC_NPU_TIMEOUT: the limit had passed when the driver was to take the
+ * job; those of qbrt_model_infer's inputs and staging. Nothing was submitted
+ * then.
  * Threads: any. Since: 0.1. Source: Model.infer_async of the vendor's runtime.
  */
 QBRT_MUST_CHECK enum qbrt_status
