@@ -63,7 +63,7 @@ struct qbrt_job *qbrt_launched_ref_oldest_job(struct qbrt_launched *launched)
 	return job;
 }
 
-/* Where no thread can be had, its future ends it, or the device's close. */
+/* Where no thread can be had, its future ends it, or the next launch. */
 void qbrt_launched_stop_job(struct qbrt_launched *launched,
 			    struct qbrt_job *job)
 {

@@ -110,40 +110,6 @@ START_TEST(who_reads_what_a_failed_job_wrote_fails_with_it)
 }
 END_TEST
 
-/* Q616: however many jobs lie between. */
-START_TEST(the_end_of_a_chain_tells_the_first_reason)
-{
-	enum {
-		NUM = 20
-	};
-	struct qbrt_pinned_memory *mems[NUM + 1];
-	struct qbrt_future *futures[NUM];
-	struct gated gated;
-
-	gated_open(&gated, 0);
-	mems[0] = gated.rig.in;
-	for (int i = 0; i < NUM; i++) {
-		mems[i + 1] = alloc_64(&gated.rig);
-		futures[i] = submit(&gated.rig, mems[i], mems[i + 1]);
-	}
-	ck_assert(sim_finish(&gated.sim, sim_begin(&gated.sim),
-			     QBNPU_CAUSE_INJECTED));
-	ck_assert_status(qbrt_model_infer_pinned_memory(gated.rig.model, NULL,
-							&mems[NUM], 1,
-							&gated.rig.out, 1),
-			 QBRT_TENSOR_INVALID);
-	ck_assert_detail("injected fault");
-	for (int i = 0; i < NUM; i++) {
-		ck_assert_status(take(futures[i]),
-				 i ? QBRT_STREAM_FAILED
-				   : QBRT_MODEL_PREDICT_ERROR);
-		ck_assert_detail("injected fault");
-		qbrt_pinned_memory_free(mems[i + 1]);
-	}
-	gated_close(&gated);
-}
-END_TEST
-
 /* K084: the device did not know, the library does. */
 START_TEST(a_failure_between_check_and_submit_is_noticed)
 {
@@ -447,7 +413,6 @@ size_t add_future_end_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(each_future_has_its_own_end,
 			       qbrt_array_size(causes)),
 		QBRT_TEST(who_reads_what_a_failed_job_wrote_fails_with_it),
-		QBRT_TEST(the_end_of_a_chain_tells_the_first_reason),
 		QBRT_TEST(a_failure_between_check_and_submit_is_noticed),
 		QBRT_TEST(a_job_that_has_not_begun_is_cancelled_at_once),
 		QBRT_TEST(a_job_that_waits_for_another_is_cancelled_at_once),

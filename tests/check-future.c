@@ -330,6 +330,7 @@ int main(void)
 	memcpy(all, tests, sizeof(tests));
 	num += add_future_order_tests(all + num);
 	num += add_future_use_tests(all + num);
+	num += add_future_chain_tests(all + num);
 	num += add_future_end_tests(all + num);
 	num += add_future_callback_tests(all + num);
 	num += add_future_thread_tests(all + num);

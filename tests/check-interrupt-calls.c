@@ -7,7 +7,6 @@
  */
 #include "check-interrupt.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,12 +15,9 @@
 #include "gated.h"
 #include "model.h"
 #include "pinned-memory.h"
-#include "soft/soft.h"
-#include "uapi/qbnpu_drm.h"
 #include "util.h"
 
 #define NUM_SIGNALS 100
-#define NUM_MEANWHILE 1100
 
 struct scene {
 	struct gated gated; /* one slot */
@@ -296,116 +292,6 @@ START_TEST(a_wait_asks_after_each_slice)
 }
 END_TEST
 
-static _Thread_local bool is_held;
-
-struct hold {
-	struct gated *gated;
-	atomic_bool has_begun, may_end;
-	enum qbrt_status status;
-};
-
-/* The thread that is to be held is, in the middle of its call. */
-static bool hold_thread(void *arg)
-{
-	struct hold *hold = arg;
-
-	if (!is_held)
-		return false;
-	atomic_store(&hold->has_begun, true);
-	while (!atomic_load(&hold->may_end))
-		sched_yield();
-	return false;
-}
-
-static void *infer_held(void *arg)
-{
-	struct hold *hold = arg;
-
-	is_held = true;
-	hold->status = rig_infer(&hold->gated->rig, NULL);
-	return NULL;
-}
-
-/* K112 Q366: more jobs in its queue meanwhile than the driver keeps results. */
-START_TEST(a_result_is_kept_while_the_program_is_asked)
-{
-	struct hold hold = { .may_end = false };
-	struct qbrt_pinned_memory *other;
-	struct gated gated;
-	pthread_t thread;
-
-	gated_open(&gated, 1);
-	hold.gated = &gated;
-	other = alloc_64(&gated.rig);
-	fill(gated.rig.in, 4);
-	qbrt_set_interrupt_function(hold_thread, &hold);
-	ck_assert(!pthread_create(&thread, NULL, infer_held, &hold));
-	while (!atomic_load(&hold.has_begun))
-		sched_yield();
-	for (int i = 0; i < NUM_MEANWHILE; i++) {
-		struct qbrt_future *future =
-			submit(&gated.rig, gated.rig.in, other);
-
-		sim_finish_all(&gated.sim);
-		ck_assert_ok(take(future));
-	}
-	atomic_store(&hold.may_end, true);
-	ck_assert(!pthread_join(thread, NULL));
-	qbrt_set_interrupt_function(NULL, NULL);
-	ck_assert_int_eq(hold.status, QBRT_OK);
-	ck_assert(holds(gated.rig.out, 4));
-	ck_assert_uint_eq(get_counters(gated.rig.model).completed,
-			  NUM_MEANWHILE + 1);
-	qbrt_pinned_memory_free(other);
-	gated_close(&gated);
-}
-END_TEST
-
-/* Q739 K313: who may have to ask does not become the core. */
-START_TEST(with_a_function_no_job_runs_inline)
-{
-	struct answer answer = { .says_stop = true };
-	struct gated gated;
-
-	gated_open(&gated, 1);
-	sim_allow_inline(&gated.sim, true);
-	ck_assert_ok(rig_infer(&gated.rig, NULL));
-	qbrt_set_interrupt_function(ask, &answer);
-	ck_assert_status(_i ? qbrt_model_infer_speedrun(gated.rig.model, 0)
-			    : rig_infer(&gated.rig, NULL),
-			 QBRT_INTERRUPTED);
-	qbrt_set_interrupt_function(NULL, NULL);
-	sim_allow_inline(&gated.sim, false);
-	gated_close(&gated);
-}
-END_TEST
-
-/* Q739 Q615: tries for room in a queue that others have filled. */
-START_TEST(who_tries_a_full_queue_asks)
-{
-	struct answer answer = { .says_stop = true };
-	struct qbrt_future *future = NULL;
-	struct gated gated;
-
-	gated_open(&gated, 1);
-	qbrt_set_interrupt_function(ask, &answer);
-	qbnpu_soft_fail(DRM_IOCTL_QBNPU_SUBMIT, 1, ENOSPC);
-	ck_assert_status(_i ? try_submit(&gated.rig, gated.rig.in,
-					 gated.rig.out, NULL, &future)
-			    : rig_infer(&gated.rig, NULL),
-			 QBRT_INTERRUPTED);
-	qbrt_set_interrupt_function(NULL, NULL);
-	ck_assert_detail("the outputs are unchanged");
-	ck_assert_ptr_null(future);
-	ck_assert_uint_eq(count_submitted(&gated), 0);
-	ck_assert_ok(qbrt_pinned_memory_wait(gated.rig.out, 0));
-	future = submit(&gated.rig, gated.rig.in, gated.rig.out);
-	ck_assert(sim_step(&gated.sim));
-	ck_assert_ok(take(future));
-	gated_close(&gated);
-}
-END_TEST
-
 /* Q739 Q750: without a function the call ends with the job. */
 START_TEST(without_a_function_a_signal_ends_no_wait)
 {
@@ -513,9 +399,6 @@ size_t add_interrupt_call_tests(struct qbrt_test *all)
 			       num),
 		QBRT_LOOP_TEST(a_function_that_declines_changes_nothing, num),
 		QBRT_LOOP_TEST(a_wait_asks_after_each_slice, num),
-		QBRT_TEST(a_result_is_kept_while_the_program_is_asked),
-		QBRT_LOOP_TEST(with_a_function_no_job_runs_inline, 2),
-		QBRT_LOOP_TEST(who_tries_a_full_queue_asks, 2),
 		QBRT_LOOP_TEST(without_a_function_a_signal_ends_no_wait, num),
 		QBRT_TEST(an_interrupted_inference_waits_for_its_jobs_end),
 		QBRT_LOOP_TEST(an_interrupted_launch_changes_nothing, 2),

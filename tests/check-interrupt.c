@@ -160,5 +160,6 @@ int main(void)
 
 	memcpy(all, tests, sizeof(tests));
 	num += add_interrupt_call_tests(all + num);
+	num += add_interrupt_job_tests(all + num);
 	return qbrt_test_run("interrupt", all, num);
 }

@@ -9,6 +9,7 @@
 #include "test-util.h"
 
 size_t add_interrupt_call_tests(struct qbrt_test *all);
+size_t add_interrupt_job_tests(struct qbrt_test *all);
 
 struct answer {
 	atomic_bool says_stop;
