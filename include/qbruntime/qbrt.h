@@ -522,7 +522,8 @@ void qbrt_set_log_function(qbrt_log_function function, void *arg);
  * Has every wait of the library ask function whether to go on: when a signal
  * interrupted the wait, and at least every 100 ms of any wait. To be able to
  * ask, the library runs no inference on the caller's own thread while one is
- * set: a short one then takes some microseconds more.
+ * set (but those that have less than 100 ms): a short one then takes some
+ * microseconds more.
  * When it says true the call ends with QBRT_INTERRUPTED: a blocking inference
  * cancels its job first and waits for its end, its outputs are invalid; every
  * other wait leaves the jobs alone. function: NULL: nothing is asked; borrowed,
