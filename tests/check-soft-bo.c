@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,52 @@ START_TEST(the_lock_limit_is_told)
 }
 END_TEST
 
+#define NUM_LOOKS 100000
+#define LEFT 4096u
+
+static atomic_bool is_stopping;
+
+static void *ask_for_too_much(void *arg)
+{
+	struct drm_qbnpu_bo_create create;
+
+	while (!atomic_load(&is_stopping)) {
+		create = (struct drm_qbnpu_bo_create){
+			.size = 2 * LEFT,
+			.region = DRM_QBNPU_REGION_SYSTEM,
+		};
+		if (kmd_call(DRM_IOCTL_QBNPU_BO_CREATE, &create) != -ENOMEM)
+			atomic_fetch_add((atomic_int *)arg, 1);
+	}
+	return NULL;
+}
+
+/* K044: what is refused is in no account for a moment either */
+START_TEST(a_refused_size_takes_nothing_from_others)
+{
+	const uint64_t taken = qbnpu_soft_get_system_limit() - LEFT;
+	atomic_uint_fast64_t *used;
+	atomic_int num_bad = 0;
+	pthread_t threads[2];
+
+	kmd_begin(0);
+	used = qbnpu_soft_get_system_used();
+	atomic_fetch_add(used, taken);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						ask_for_too_much, &num_bad),
+				 0);
+	for (int i = 0; i < NUM_LOOKS; i++)
+		ck_assert_uint_eq(atomic_load(used), taken);
+	atomic_store(&is_stopping, true);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+	ck_assert_int_eq(num_bad, 0);
+	atomic_fetch_sub(used, taken);
+	kmd_end();
+}
+END_TEST
+
 static uint64_t count_free_pages(void)
 {
 	uint64_t num_pages, num_free;
@@ -272,6 +320,7 @@ void soft_bo_tests(struct soft_tests *all)
 		QBRT_TEST(the_device_address_is_that_of_the_mapping),
 		QBRT_TEST(device_memory_is_what_was_configured),
 		QBRT_TEST(the_lock_limit_is_told),
+		QBRT_TEST(a_refused_size_takes_nothing_from_others),
 		QBRT_TEST(a_2_mib_page_is_contiguous_by_construction),
 		QBRT_TEST(several_pages_are_contiguous_only_if_seen_to_be),
 		QBRT_TEST(the_pool_of_2_mib_pages_is_never_grown),

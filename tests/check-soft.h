@@ -6,7 +6,7 @@
 #include "check-kmd.h"
 
 struct soft_tests {
-	struct qbrt_test tests[64];
+	struct qbrt_test tests[96];
 	size_t num;
 };
 void soft_add_tests(struct soft_tests *all, const struct qbrt_test *tests,

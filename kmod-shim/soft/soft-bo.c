@@ -49,15 +49,18 @@ static uint64_t get_account_free(const struct qbnpu_soft_file *file,
 static int take_account(struct qbnpu_soft_file *file, uint32_t region,
 			uint64_t size)
 {
-	atomic_uint_fast64_t *used = qbnpu_soft_get_system_used();
+	const uint64_t limit = file->device->system_limit;
+	atomic_uint_fast64_t *account = qbnpu_soft_get_system_used();
+	uint_fast64_t used = atomic_load(account);
 	uint64_t missing;
 
 	if (region == DRM_QBNPU_REGION_LOCAL)
 		return qbnpu_npu_take_memory(file->npu, size, &missing);
-	if (atomic_fetch_add(used, size) + size <= file->device->system_limit)
-		return 0;
-	atomic_fetch_sub(used, size);
-	return -ENOMEM;
+	do {
+		if (used > limit || size > limit - used)
+			return -ENOMEM;
+	} while (!atomic_compare_exchange_weak(account, &used, used + size));
+	return 0;
 }
 
 /* The device model may be closed by now, and its account with it. */
