@@ -126,6 +126,16 @@ uint64_t qbnpu_soft_get_lock_limit(void)
 	return limit.rlim_cur;
 }
 
+/* The largest file that the process may make, in whole pages. */
+static uint64_t get_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur & ~(qbnpu_soft_get_page_size() - 1);
+}
+
 /* What the limit leaves, in whole pages. */
 static uint64_t get_lockable(void)
 {
@@ -179,12 +189,10 @@ static void *map_aligned(int fd, uint64_t size, uint64_t alignment)
 static int map_file(unsigned int flags, uint64_t size, uint64_t alignment,
 		    struct qbnpu_soft_memory *memory)
 {
-	memory->fd = memfd_create("qbnpu-soft-bo",
-				  flags | MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	memory->fd = qbnpu_soft_fd_alloc("qbnpu-soft-bo", flags, size);
 	if (memory->fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
-	if (ftruncate(memory->fd, (off_t)size) ||
-	    fcntl(memory->fd, F_ADD_SEALS,
+		return memory->fd;
+	if (fcntl(memory->fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		goto err_close;
 	/*
@@ -200,7 +208,7 @@ static int map_file(unsigned int flags, uint64_t size, uint64_t alignment,
 	return 0;
 
 err_close:
-	(void)close(memory->fd);
+	qbnpu_soft_fd_close(memory->fd);
 	return -ENOMEM;
 }
 
@@ -270,7 +278,7 @@ int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
 				   struct qbnpu_soft_memory *memory,
 				   uint64_t *limit)
 {
-	uint64_t available, lockable;
+	uint64_t available, lockable, file_limit;
 	int err = -ENOMEM;
 
 	size = qbrt_round_up(size, qbnpu_soft_get_page_size());
@@ -283,7 +291,10 @@ int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
 	}
 	if (err) {
 		lockable = get_lockable();
+		file_limit = get_file_limit();
 		*limit = lockable < available ? lockable : available;
+		if (file_limit < *limit)
+			*limit = file_limit;
 		return err;
 	}
 	memory->segments = 0;
@@ -294,5 +305,5 @@ int qbnpu_soft_memory_alloc_locked(uint64_t size, uint64_t alignment,
 void qbnpu_soft_memory_free(struct qbnpu_soft_memory *memory)
 {
 	(void)munmap(memory->base, memory->size);
-	(void)close(memory->fd);
+	qbnpu_soft_fd_close(memory->fd);
 }

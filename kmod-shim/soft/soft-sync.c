@@ -45,7 +45,7 @@ static void signal_eventfd(struct qbnpu_soft_eventfd *eventfd)
 
 	if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT)
 		(void)!write(eventfd->fd, &one, sizeof(one));
-	(void)close(eventfd->fd);
+	qbnpu_soft_fd_close(eventfd->fd);
 	free(eventfd);
 }
 
@@ -102,7 +102,7 @@ static void free_eventfds(struct qbnpu_soft_watch *watch)
 		eventfd = qbrt_container_of(watch, struct qbnpu_soft_eventfd,
 					    watch);
 		watch = watch->next;
-		(void)close(eventfd->fd);
+		qbnpu_soft_fd_close(eventfd->fd);
 		free(eventfd);
 	}
 }

@@ -264,36 +264,35 @@ static int parse_path(const struct qbrt_kmd_options *options, const char *path)
 static int map_progress(struct qbnpu_soft_file *file)
 {
 	void *address;
+	int fd = qbnpu_soft_fd_alloc("qbnpu-soft-progress", 0,
+				     QBNPU_SOFT_PROGRESS_SIZE);
 
-	file->progress_fd = memfd_create("qbnpu-soft-progress",
-					 MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (file->progress_fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -EMFILE : -ENOMEM;
-	if (ftruncate(file->progress_fd, QBNPU_SOFT_PROGRESS_SIZE))
-		goto err_close;
+	if (fd < 0)
+		return fd == -ENFILE ? -EMFILE : fd;
 	address = mmap(NULL, QBNPU_SOFT_PROGRESS_SIZE, PROT_READ | PROT_WRITE,
-		       MAP_SHARED, file->progress_fd, 0);
+		       MAP_SHARED, fd, 0);
 	if (address == MAP_FAILED)
 		goto err_close;
 	/* from here on a mapping is read-only for good (K314) */
-	if (fcntl(file->progress_fd, F_ADD_SEALS,
+	if (fcntl(fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE |
 			  F_SEAL_SEAL))
 		goto err_unmap;
 	file->progress = address;
+	file->progress_fd = fd;
 	return 0;
 
 err_unmap:
 	(void)munmap(address, QBNPU_SOFT_PROGRESS_SIZE);
 err_close:
-	(void)close(file->progress_fd);
+	qbnpu_soft_fd_close(fd);
 	return -ENOMEM;
 }
 
 static void free_file_memory(struct qbnpu_soft_file *file)
 {
 	(void)munmap(file->progress, QBNPU_SOFT_PROGRESS_SIZE);
-	(void)close(file->progress_fd);
+	qbnpu_soft_fd_close(file->progress_fd);
 	(void)pthread_cond_destroy(&file->helper_wake);
 	(void)pthread_cond_destroy(&file->is_idle);
 	(void)pthread_mutex_destroy(&file->lock);

@@ -159,6 +159,16 @@ void qbnpu_soft_device_unref(struct qbnpu_soft_device *device);
 /* The end of a closed file without jobs; the caller is its last user. */
 void qbnpu_soft_file_free(struct qbnpu_soft_file *file);
 
+/* ---- soft-fd.c: descriptors that the driver keeps, all of 3 or more ---- */
+
+/* A copy of fd. -EBADF, -EMFILE, -ENOMEM. */
+int qbnpu_soft_fd_copy(int fd);
+/* Takes fd, what a call just returned; itself, or a copy; -errno. */
+int qbnpu_soft_fd_keep(int fd);
+/* A memfd of size bytes, no seals yet. -EMFILE, -ENFILE, -ENOMEM. */
+int qbnpu_soft_fd_alloc(const char *name, unsigned int flags, uint64_t size);
+void qbnpu_soft_fd_close(int fd);
+
 /* ---- soft-bo.c, soft-bo-memory.c, soft-bo-share.c: buffers ---- */
 
 /* Memory that a device reaches: whole pages, zeroed, locked. */
