@@ -77,6 +77,7 @@ START_TEST(an_eventfd_is_told_once)
 }
 END_TEST
 
+/* K318: the core looks the syncobj up before it looks at the descriptor */
 START_TEST(bad_eventfds_are_refused)
 {
 	struct drm_syncobj_eventfd arg = { .point = 1 };
@@ -99,6 +100,9 @@ START_TEST(bad_eventfds_are_refused)
 		arg.pad = 0;
 		ck_assert_int_eq(close(arg.fd), 0);
 		kmd_refuse(DRM_IOCTL_SYNCOBJ_EVENTFD, &arg, EBADF);
+		arg.handle++;
+		kmd_refuse(DRM_IOCTL_SYNCOBJ_EVENTFD, &arg, ENOENT);
+		arg.handle--;
 		ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
 		arg.fd = pipes[1];
 		kmd_refuse(DRM_IOCTL_SYNCOBJ_EVENTFD, &arg, EINVAL);

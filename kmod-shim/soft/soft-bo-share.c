@@ -109,7 +109,7 @@ void qbnpu_soft_buffer_unshare(struct qbnpu_soft_buffer *buffer)
 	}
 	(void)pthread_mutex_unlock(&buffer->device->lock);
 	if (share->dmabuf_fd >= 0)
-		(void)close(share->dmabuf_fd);
+		qbnpu_soft_fd_close(share->dmabuf_fd);
 }
 
 /* ---- export ---- */
@@ -127,9 +127,9 @@ static int make_dmabuf(const struct qbnpu_soft_memory *memory)
 
 	if (device < 0)
 		return -1;
-	fd = ioctl(device, UDMABUF_CREATE, &create);
+	fd = qbnpu_soft_fd_keep(ioctl(device, UDMABUF_CREATE, &create));
 	(void)close(device);
-	return fd;
+	return fd < 0 ? -1 : fd;
 }
 
 /* What its exports are is decided once, by the first (K306). */
@@ -229,9 +229,12 @@ int qbnpu_soft_ioctl_prime_handle_to_fd(struct qbnpu_soft_file *file, void *arg)
 
 /* ---- import ---- */
 
-/* What a descriptor is, as far as an import needs it. */
+/*
+ * What a descriptor is, as far as an import needs it. It is a copy, because the
+ * caller's number may mean another file at any time.
+ */
 struct source {
-	int fd; /* borrowed */
+	int fd; /* -1: a buffer has it */
 	bool is_read_only;
 	bool is_sealed; /* nobody writes any more */
 	bool is_huge;   /* of 2 MiB pages */
@@ -240,16 +243,16 @@ struct source {
 };
 
 /* K133: memory that can be mapped and cannot shrink, else -EINVAL. */
-static int look_at(int fd, struct source *source)
+static int look_at(struct source *source)
 {
+	int fd = source->fd;
 	int mode = fcntl(fd, F_GETFL);
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs filesystem;
 	off_t size;
 
-	if (mode < 0)
-		return -EBADF;
-	if (fstatfs(fd, &filesystem) || identify(fd, &source->identity, &size))
+	if (mode < 0 || fstatfs(fd, &filesystem) ||
+	    identify(fd, &source->identity, &size))
 		return -EINVAL;
 	if (filesystem.f_type == DMA_BUF_MAGIC)
 		size = lseek(fd, 0, SEEK_END); /* it has no position to move */
@@ -257,7 +260,6 @@ static int look_at(int fd, struct source *source)
 		return -EINVAL;
 	if (size <= 0 || (uint64_t)size > QBNPU_SOFT_MAX_BO_SIZE)
 		return -EINVAL;
-	source->fd = fd;
 	source->size = (uint64_t)size;
 	source->is_sealed = seals >= 0 && seals & F_SEAL_WRITE;
 	source->is_read_only = (mode & O_ACCMODE) == O_RDONLY ||
@@ -268,27 +270,21 @@ static int look_at(int fd, struct source *source)
 }
 
 /*
- * A write-sealed file could not be mapped as shared before Linux 6.7; as
- * nothing changes in it, a private mapping shows the same.
+ * Takes the descriptor. A write-sealed file could not be mapped as shared
+ * before Linux 6.7; as nothing changes in it, a private mapping shows the same.
  */
-static int map_source(const struct source *source,
-		      struct qbnpu_soft_memory *memory)
+static int map_source(struct source *source, struct qbnpu_soft_memory *memory)
 {
 	int rights = PROT_READ | (source->is_read_only ? 0 : PROT_WRITE);
-	int err;
 
-	memory->fd = fcntl(source->fd, F_DUPFD_CLOEXEC, 0);
-	if (memory->fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -errno : -EBADF;
 	memory->size = source->size;
 	memory->base = mmap(NULL, source->size, rights,
 			    source->is_sealed ? MAP_PRIVATE : MAP_SHARED,
-			    memory->fd, 0);
-	if (memory->base == MAP_FAILED) {
-		err = errno == ENOMEM ? -ENOMEM : -EINVAL;
-		(void)close(memory->fd);
-		return err;
-	}
+			    source->fd, 0);
+	if (memory->base == MAP_FAILED)
+		return errno == ENOMEM ? -ENOMEM : -EINVAL;
+	memory->fd = source->fd;
+	source->fd = -1;
 	if (source->is_huge)
 		qbnpu_soft_memory_look_up_runs(memory);
 	memory->contiguity = memory->segments == 1
@@ -297,8 +293,7 @@ static int map_source(const struct source *source,
 	return 0;
 }
 
-static int make_import(struct qbnpu_soft_device *device,
-		       const struct source *source,
+static int make_import(struct qbnpu_soft_device *device, struct source *source,
 		       struct qbnpu_soft_buffer **result)
 {
 	struct qbnpu_soft_buffer *buffer = calloc(1, sizeof(*buffer));
@@ -342,8 +337,7 @@ static int make_writable(struct qbnpu_soft_buffer *buffer,
 }
 
 /* The device's buffer for this memory, made if there is none; a reference. */
-static int get_buffer(struct qbnpu_soft_device *device,
-		      const struct source *source,
+static int get_buffer(struct qbnpu_soft_device *device, struct source *source,
 		      struct qbnpu_soft_buffer **result)
 {
 	struct qbnpu_soft_buffer *buffer;
@@ -418,14 +412,19 @@ int qbnpu_soft_ioctl_prime_fd_to_handle(struct qbnpu_soft_file *file, void *arg)
 {
 	struct drm_prime_handle *prime = arg;
 	struct qbnpu_soft_buffer *buffer;
-	struct source source;
+	struct source source = { 0 };
 	int err;
 
 	if (prime->flags & ~(__u32)(DRM_CLOEXEC | DRM_RDWR))
 		return -EINVAL;
-	err = look_at(prime->fd, &source);
+	source.fd = qbnpu_soft_fd_copy(prime->fd);
+	if (source.fd < 0)
+		return source.fd;
+	err = look_at(&source);
 	if (!err)
 		err = get_buffer(file->device, &source, &buffer);
+	if (source.fd >= 0)
+		qbnpu_soft_fd_close(source.fd);
 	if (err)
 		return err;
 	err = add_handle(file, buffer, source.is_read_only, &prime->handle);

@@ -406,27 +406,43 @@ static void tell_eventfd(struct qbnpu_soft_watch *watch, int32_t status,
 	moves->wakes->eventfds = eventfd;
 }
 
-/* A descriptor of its own, so that the caller may close the given one. */
-static int take_eventfd(int fd, struct qbnpu_soft_eventfd **result)
+/*
+ * A descriptor of its own, so that the caller may close the given one, or make
+ * it another file's, at any time.
+ */
+static int take_eventfd(int given_fd, struct qbnpu_soft_eventfd **result)
 {
-	struct qbnpu_soft_eventfd *eventfd;
-	int err;
+	struct qbnpu_soft_eventfd *eventfd = NULL;
+	int fd = qbnpu_soft_fd_copy(given_fd);
+	int err = -EINVAL;
 
-	if (fcntl(fd, F_GETFD) < 0)
-		return -EBADF;
-	if (!is_eventfd(fd))
-		return -EINVAL;
-	eventfd = calloc(1, sizeof(*eventfd));
-	if (!eventfd)
-		return -ENOMEM;
-	eventfd->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (eventfd->fd < 0) {
-		err = errno == EBADF ? -EBADF : -EMFILE;
-		free(eventfd);
+	if (fd < 0)
+		return fd;
+	if (is_eventfd(fd)) {
+		eventfd = calloc(1, sizeof(*eventfd));
+		err = eventfd ? 0 : -ENOMEM;
+	}
+	if (err) {
+		qbnpu_soft_fd_close(fd);
 		return err;
 	}
+	eventfd->fd = fd;
 	*result = eventfd;
 	return 0;
+}
+
+/* A reference to it, or NULL. */
+static struct qbnpu_soft_timeline *take_timeline(struct qbnpu_soft_file *file,
+						 uint32_t handle)
+{
+	struct qbnpu_soft_timeline *timeline;
+
+	(void)pthread_mutex_lock(&file->lock);
+	timeline = get_timeline(file, handle);
+	if (timeline)
+		timeline->references++;
+	(void)pthread_mutex_unlock(&file->lock);
+	return timeline;
 }
 
 int qbnpu_soft_ioctl_syncobj_eventfd(struct qbnpu_soft_file *file, void *arg)
@@ -442,24 +458,22 @@ int qbnpu_soft_ioctl_syncobj_eventfd(struct qbnpu_soft_file *file, void *arg)
 		return -EINVAL;
 	if (!given->point)
 		return -EOPNOTSUPP;
+	/* looked up first, as the core does it */
+	timeline = take_timeline(file, given->handle);
+	if (!timeline)
+		return -ENOENT;
 	err = take_eventfd(given->fd, &eventfd);
-	if (err)
-		return err;
-	eventfd->watch.point = given->point;
-	eventfd->watch.is_available = given->flags != 0;
-	eventfd->watch.come = tell_eventfd;
 	(void)pthread_mutex_lock(&file->lock);
-	timeline = get_timeline(file, given->handle);
-	if (timeline) {
+	if (!err) {
+		eventfd->watch.point = given->point;
+		eventfd->watch.is_available = given->flags != 0;
+		eventfd->watch.come = tell_eventfd;
 		qbnpu_soft_watch_start(&eventfd->watch, timeline);
 		if (!eventfd->watch.timeline)
 			tell_eventfd(&eventfd->watch, 0, &moves);
 	}
+	qbnpu_soft_timeline_unref(timeline);
 	(void)pthread_mutex_unlock(&file->lock);
 	qbnpu_soft_wakes_flush(&wakes);
-	if (timeline)
-		return 0;
-	(void)close(eventfd->fd);
-	free(eventfd);
-	return -ENOENT;
+	return err;
 }
