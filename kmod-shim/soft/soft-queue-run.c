@@ -116,17 +116,20 @@ static void count(atomic_uint_fast64_t *counter)
 
 /* Kept out of the way: usually nobody waits for a point to be submitted. */
 __attribute__((noinline, cold)) static void
-tell_submitted(struct qbnpu_soft_timeline *timeline)
+tell_submitted(struct qbnpu_soft_timeline *timeline,
+	       struct qbnpu_soft_eventfd **told)
 {
-	struct qbnpu_soft_wakes wakes = { 0 };
+	struct qbnpu_soft_wakes wakes = { .eventfds = *told };
 	struct qbnpu_soft_queue *todo = NULL;
 
 	/* a point that is only submitted starts no job */
 	qbnpu_soft_timeline_tell(timeline, 0, &todo, &wakes);
-	qbnpu_soft_wakes_flush(&wakes);
+	qbnpu_soft_wakes_flush_words(&wakes);
+	*told = wakes.eventfds;
 }
 
-void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
+void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data,
+			  struct qbnpu_soft_eventfd **told)
 {
 	struct qbnpu_soft_queue *queue = job->queue;
 	struct qbnpu_soft_result *kept;
@@ -145,7 +148,7 @@ void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data)
 	if (queue->timeline->submitted < job->number)
 		queue->timeline->submitted = job->number;
 	if (queue->timeline->watches)
-		tell_submitted(queue->timeline);
+		tell_submitted(queue->timeline, told);
 	*queue->tail = job;
 	queue->tail = &job->next;
 	queue->references++;
@@ -447,7 +450,7 @@ void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause)
 		qbnpu_soft_job_end(job, qbnpu_soft_get_stop_status(cause),
 				   cause, &wakes);
 		qbnpu_soft_queue_advance(queue, &wakes);
-		qbnpu_soft_wakes_flush(&wakes);
+		qbnpu_soft_wakes_flush_locked(&wakes, file);
 		return;
 	}
 	job->references++;
@@ -462,6 +465,7 @@ void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause)
 /* Only a queue's first job can be on the device: the others end first. */
 static void cancel_queue(struct qbnpu_soft_queue *queue)
 {
+	struct qbnpu_soft_file *file = queue->file;
 	struct qbnpu_soft_wakes wakes;
 
 	qbnpu_soft_wakes_begin(&wakes);
@@ -477,7 +481,7 @@ static void cancel_queue(struct qbnpu_soft_queue *queue)
 	if (queue->head)
 		qbnpu_soft_job_cancel(queue->head, DRM_QBNPU_CAUSE_CANCELLED);
 	qbnpu_soft_queue_unref(queue);
-	qbnpu_soft_wakes_flush(&wakes);
+	qbnpu_soft_wakes_flush_locked(&wakes, file);
 }
 
 void qbnpu_soft_job_cancel_all(struct qbnpu_soft_file *file,

@@ -238,8 +238,10 @@ void qbnpu_soft_queue_leave_result(const struct qbnpu_soft_queue *queue,
 }
 
 int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
-			  bool is_own, struct drm_qbnpu_wait *wait)
+			  struct qbnpu_soft_wakes *wakes,
+			  struct drm_qbnpu_wait *wait)
 {
+	const bool is_own = wakes != NULL;
 	bool may_spin = !(wait->flags & DRM_QBNPU_WAIT_BLOCKING) &&
 			wait->timeout_ns > 0 && !qbnpu_has_one_cpu();
 	pthread_mutex_t *lock = &queue->file->lock;
@@ -249,6 +251,8 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 
 	queue->references++;
 	begin_waiter(queue, &waiter, number);
+	if (wakes)
+		qbnpu_soft_wakes_flush_locked(wakes, queue->file);
 	result = look(queue, &waiter, is_own, &err);
 	while (result && result->state != DRM_QBNPU_JOB_COMPLETE && !err) {
 		unsigned int value = atomic_load(&queue->wake);
@@ -293,7 +297,7 @@ int qbnpu_soft_ioctl_wait(struct qbnpu_soft_file *file, void *arg)
 	else if (!wait->job || wait->job > queue->last)
 		err = -EINVAL;
 	else
-		err = qbnpu_soft_queue_wait(queue, wait->job, false, &out);
+		err = qbnpu_soft_queue_wait(queue, wait->job, NULL, &out);
 	(void)pthread_mutex_unlock(&file->lock);
 	if (!err)
 		*wait = out;

@@ -135,12 +135,13 @@ void qbnpu_soft_queue_close_all(struct qbnpu_soft_file *file);
 
 /*
  * Waits as WAIT does for a job that was submitted; drops the lock meanwhile.
- * is_own: inside SUBMIT, where the queue's end does not end the wait. Fills in
- * wait's output fields; when it fails with -ETIME or -EINTR state alone. 0,
- * -ETIME, -EINTR, -ENOENT, -ENODATA.
+ * wakes: inside SUBMIT, where the queue's end does not end the wait, what is to
+ * be woken first; else NULL. Fills in wait's output fields; when it fails with
+ * -ETIME or -EINTR state alone. 0, -ETIME, -EINTR, -ENOENT, -ENODATA.
  */
 int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
-			  bool is_own, struct drm_qbnpu_wait *wait);
+			  struct qbnpu_soft_wakes *wakes,
+			  struct drm_qbnpu_wait *wait);
 
 /* This number's place is about to be the newest job's: to those who wait. */
 void qbnpu_soft_queue_leave_result(const struct qbnpu_soft_queue *queue,
@@ -152,8 +153,12 @@ struct qbnpu_soft_job *qbnpu_soft_job_alloc(struct qbnpu_soft_queue *queue,
 					    uint32_t num_waits);
 /* Drops what the record refers to, and puts it into the pool. */
 void qbnpu_soft_job_unref(struct qbnpu_soft_job *job);
-/* Gives the job its number and its place; does not start it. */
-void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data);
+/*
+ * Gives the job its number and its place; does not start it. *told: eventfds
+ * that wait for its point to be submitted, for when the lock is dropped.
+ */
+void qbnpu_soft_job_queue(struct qbnpu_soft_job *job, uint64_t user_data,
+			  struct qbnpu_soft_eventfd **told);
 /* Ends a job that is not on the device; advance makes it known. */
 void qbnpu_soft_job_end(struct qbnpu_soft_job *job, int32_t status,
 			uint32_t cause, struct qbnpu_soft_wakes *wakes);
@@ -182,7 +187,7 @@ void qbnpu_soft_job_set_running(struct qbnpu_soft_job *job);
 /*
  * Ends job with cause, wherever it is. Drops the lock while the device is
  * told, so whatever the caller knows of the file may have changed; job itself
- * is not touched afterwards.
+ * is not touched afterwards. So for eventfds that are to be written.
  */
 void qbnpu_soft_job_cancel(struct qbnpu_soft_job *job, uint32_t cause);
 /* The same for every job of the file; for those of one queue if it is given. */

@@ -46,6 +46,7 @@ struct registry {
 	struct qbnpu_soft_device *devices;
 	void *mappings; /* tree of struct qbnpu_soft_mapping */
 	atomic_uint_fast64_t system_used;
+	pthread_mutex_t eventfd_lock; /* see soft.h */
 };
 
 static atomic_uint fork_generation;
@@ -83,6 +84,7 @@ static struct registry *alloc_registry(struct registry *inherited)
 		return NULL;
 	registry->generation = atomic_load(&fork_generation);
 	(void)pthread_mutex_init(&registry->lock, NULL);
+	(void)pthread_mutex_init(&registry->eventfd_lock, NULL);
 	/* numbers that the parent's files have stay stale here */
 	for (int i = 0; inherited && i < NUM_SLOTS; i++) {
 		registry->slots[i].round = inherited->slots[i].round;
@@ -102,6 +104,7 @@ static struct registry *take_registry(void)
 		if (!registry)
 			return NULL;
 		if (!atomic_compare_exchange_strong(&current, &old, registry)) {
+			(void)pthread_mutex_destroy(&registry->eventfd_lock);
 			(void)pthread_mutex_destroy(&registry->lock);
 			free(registry);
 		}
@@ -414,6 +417,11 @@ int qbnpu_soft_registry_munmap(int number, void *address, size_t length)
 atomic_uint_fast64_t *qbnpu_soft_get_system_used(void)
 {
 	return &atomic_load(&current)->system_used;
+}
+
+pthread_mutex_t *qbnpu_soft_get_eventfd_lock(void)
+{
+	return &atomic_load(&current)->eventfd_lock;
 }
 
 QBRT_API struct qbnpu_npu *qbnpu_soft_npu(int number)

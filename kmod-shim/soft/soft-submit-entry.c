@@ -247,7 +247,7 @@ static int start_threads(struct qbnpu_soft_job *job)
 }
 
 /* Step 14 and the queueing; file lock. NULL: no memory, nothing is queued. */
-static struct qbnpu_soft_job *queue_job(const struct qbnpu_soft_entry *entry,
+static struct qbnpu_soft_job *queue_job(struct qbnpu_soft_entry *entry,
 					bool is_inline)
 {
 	struct qbnpu_soft_job *job = make_job(entry);
@@ -261,8 +261,17 @@ static struct qbnpu_soft_job *queue_job(const struct qbnpu_soft_entry *entry,
 	start_waits(job, entry);
 	if (entry->stack_wait)
 		(void)write_state(entry, DRM_QBNPU_JOB_WAITS);
-	qbnpu_soft_job_queue(job, entry->user_data);
+	qbnpu_soft_job_queue(job, entry->user_data, &entry->told);
 	return job;
+}
+
+__attribute__((noinline, cold)) static void
+tell_eventfds(struct qbnpu_soft_entry *entry)
+{
+	struct qbnpu_soft_wakes wakes = { .eventfds = entry->told };
+
+	entry->told = NULL;
+	qbnpu_soft_wakes_flush(&wakes);
 }
 
 /*
@@ -277,6 +286,8 @@ static bool run_inline(struct qbnpu_soft_entry *entry,
 	job->inline_wait = entry->stack_wait ? entry->stack_wait : &entry->wait;
 	qbnpu_soft_job_set_running(job);
 	(void)pthread_mutex_unlock(lock);
+	if (entry->told)
+		tell_eventfds(entry);
 	if (!qbnpu_npu_run(entry->file->npu, &job->npu))
 		return true;
 	(void)pthread_mutex_lock(lock);
@@ -297,6 +308,7 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 	int err = 0;
 
 	qbnpu_soft_wakes_begin(&wakes);
+	wakes.eventfds = entry->told;
 	queue->references++;
 	/* cancelled on the way to the device */
 	if (job->stop_cause)
@@ -307,10 +319,11 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 		qbnpu_soft_helper_note_deadline(entry->file,
 						job->npu.deadline_ns);
 	qbnpu_soft_queue_advance(queue, &wakes);
-	qbnpu_soft_wakes_flush(&wakes);
 	if (entry->wait_address)
-		err = qbnpu_soft_queue_wait(queue, entry->number, true,
+		err = qbnpu_soft_queue_wait(queue, entry->number, &wakes,
 					    &entry->wait);
+	else
+		qbnpu_soft_wakes_flush_locked(&wakes, entry->file);
 	qbnpu_soft_queue_unref(queue);
 	return err;
 }

@@ -37,6 +37,7 @@ struct qbnpu_soft_entry {
 	uint64_t wait_address;              /* 0: does not wait */
 	/* what is there if that can be written at any time */
 	struct drm_qbnpu_wait *stack_wait;
+	struct qbnpu_soft_eventfd *told; /* to be written without the lock */
 	uint64_t fail_limit;
 	uint32_t fail_what, fail_index;
 	enum qbnpu_soft_job_type type;

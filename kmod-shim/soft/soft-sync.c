@@ -26,41 +26,64 @@ static void wake_all(atomic_uint *word)
 		      INT32_MAX, NULL, NULL, 0);
 }
 
+/* A word may be gone by now: waking at its address then does nothing. */
+void qbnpu_soft_wakes_flush_words(struct qbnpu_soft_wakes *wakes)
+{
+	for (uint32_t i = 0; i < wakes->num_words; i++)
+		wake_all(wakes->words[i]);
+	wakes->num_words = 0;
+}
+
 void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word)
 {
 	if (wakes->num_words == qbrt_array_size(wakes->words))
-		qbnpu_soft_wakes_flush(wakes);
+		qbnpu_soft_wakes_flush_words(wakes);
 	wakes->words[wakes->num_words++] = word;
 }
 
 /*
  * Does not wait for room in the counter: where there is none, the eventfd is
- * readable already, which is all that one more would say. Only its own owner
- * can fill it between the look and the write.
+ * readable already, which is all that one more would say. The look and the
+ * write are one step for all threads of the process: only the eventfd's own
+ * owner can fill it in between.
  */
 static void signal_eventfd(struct qbnpu_soft_eventfd *eventfd)
 {
 	struct pollfd room = { .fd = eventfd->fd, .events = POLLOUT };
+	pthread_mutex_t *lock = qbnpu_soft_get_eventfd_lock();
 	const uint64_t one = 1;
+	int old;
 
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	(void)pthread_mutex_lock(lock);
 	if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT)
 		(void)!write(eventfd->fd, &one, sizeof(one));
+	(void)pthread_mutex_unlock(lock);
+	(void)pthread_setcancelstate(old, &old);
 	qbnpu_soft_fd_close(eventfd->fd);
 	free(eventfd);
 }
 
-/* A word may be gone by now: waking at its address then does nothing. */
 void qbnpu_soft_wakes_flush_all(struct qbnpu_soft_wakes *wakes)
 {
-	for (uint32_t i = 0; i < wakes->num_words; i++)
-		wake_all(wakes->words[i]);
-	wakes->num_words = 0;
+	qbnpu_soft_wakes_flush_words(wakes);
 	while (wakes->eventfds) {
 		struct qbnpu_soft_eventfd *eventfd = wakes->eventfds;
 
 		wakes->eventfds = eventfd->next;
 		signal_eventfd(eventfd);
 	}
+}
+
+void qbnpu_soft_wakes_flush_locked(struct qbnpu_soft_wakes *wakes,
+				   struct qbnpu_soft_file *file)
+{
+	qbnpu_soft_wakes_flush_words(wakes);
+	if (!wakes->eventfds)
+		return;
+	(void)pthread_mutex_unlock(&file->lock);
+	qbnpu_soft_wakes_flush_all(wakes);
+	(void)pthread_mutex_lock(&file->lock);
 }
 
 int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns)

@@ -95,12 +95,18 @@ static inline void qbnpu_soft_wakes_begin(struct qbnpu_soft_wakes *wakes)
 
 void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word);
 void qbnpu_soft_wakes_flush_all(struct qbnpu_soft_wakes *wakes);
+void qbnpu_soft_wakes_flush_words(struct qbnpu_soft_wakes *wakes);
 
+/* No file lock held: whoever shares an eventfd could hold the writer up. */
 static inline void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
 {
 	if (wakes->num_words || wakes->eventfds)
 		qbnpu_soft_wakes_flush_all(wakes);
 }
+
+/* The file lock is held, and dropped meanwhile if there are eventfds. */
+void qbnpu_soft_wakes_flush_locked(struct qbnpu_soft_wakes *wakes,
+				   struct qbnpu_soft_file *file);
 
 /* Sleeps while *word is value. 0: look again; -ETIME; -EINTR. */
 int qbnpu_soft_sleep(atomic_uint *word, unsigned int value, int64_t timeout_ns);

@@ -8,7 +8,7 @@
  * jobs, timelines), device (events, its tie to the device model), the device
  * model's own. A core's thread enters through a job's done() holding none.
  * User memory is never touched under a lock, but for the caller's own stack,
- * which cannot fault.
+ * which cannot fault. Eventfds are written under none of them.
  */
 #ifndef QBNPU_SOFT_H
 #define QBNPU_SOFT_H
@@ -149,6 +149,9 @@ struct qbnpu_soft_file {
 
 /* Process-wide account of SYSTEM memory; memory it may hold. */
 atomic_uint_fast64_t *qbnpu_soft_get_system_used(void);
+
+/* Around a look at an eventfd's room and the write; taken under no lock. */
+pthread_mutex_t *qbnpu_soft_get_eventfd_lock(void);
 
 /* Mappings handed to the caller, kept until munmap whatever is closed. */
 int qbnpu_soft_mapping_add(void *address, size_t length,
