@@ -5,7 +5,9 @@
  * DRM ones of docs/spec/kernel.md section 3, nothing else, so what answers
  * (the kernel module, or the software driver in this process) is decided once,
  * at open. Every op returns 0 or a negative errno and is safe from any thread,
- * but close. Ops never call up into the library.
+ * but close. Ops never call up into the library. A thread that is cancelled
+ * inside an op of the software driver ends after it (deferred cancellation); it
+ * must not be cancelled asynchronously.
  */
 #ifndef QBRT_KMD_H
 #define QBRT_KMD_H

@@ -218,6 +218,7 @@ int main(void)
 
 	soft_add_tests(&all, tests, qbrt_array_size(tests));
 	soft_bo_tests(&all);
+	soft_cancel_tests(&all);
 	soft_eventfd_tests(&all);
 	soft_fd_tests(&all);
 	soft_user_tests(&all);

@@ -12,6 +12,7 @@ struct soft_tests {
 void soft_add_tests(struct soft_tests *all, const struct qbrt_test *tests,
 		    size_t num);
 void soft_bo_tests(struct soft_tests *all);
+void soft_cancel_tests(struct soft_tests *all);
 void soft_eventfd_tests(struct soft_tests *all);
 void soft_fd_tests(struct soft_tests *all);
 void soft_user_tests(struct soft_tests *all);

@@ -280,7 +280,10 @@ int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	return 0;
 }
 
-/* Until a core becomes idle, the job is told to stop, or its deadline. */
+/*
+ * Until a core becomes idle, the job is told to stop, or its deadline. On the
+ * caller's thread, which may be cancelled, but not here with the lock.
+ */
 static void wait_idle(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 {
 	const struct timespec limit = {
@@ -288,11 +291,15 @@ static void wait_idle(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 		.tv_nsec = job->deadline_ns % QBRT_NS_PER_SEC,
 	};
 
+	int old;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	if (job->deadline_ns == INT64_MAX)
 		(void)pthread_cond_wait(&npu->has_idle, &npu->lock);
 	else
 		(void)pthread_cond_timedwait(&npu->has_idle, &npu->lock,
 					     &limit);
+	(void)pthread_setcancelstate(old, &old);
 }
 
 /* The lowest idle core of mask, for an inline run; NULL: none is idle. */

@@ -261,14 +261,18 @@ static void note_fired(struct qbnpu_npu *npu, uint32_t id)
 
 /* ---- what it does ---- */
 
+/* On the caller's thread too, which is not cancelled here with the lock. */
 static void wait_until(struct qbnpu_npu *npu, int64_t time_ns)
 {
 	const struct timespec limit = {
 		.tv_sec = time_ns / QBRT_NS_PER_SEC,
 		.tv_nsec = time_ns % QBRT_NS_PER_SEC,
 	};
+	int old;
 
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	(void)pthread_cond_timedwait(&npu->faults.wake, &npu->lock, &limit);
+	(void)pthread_setcancelstate(old, &old);
 }
 
 /* 0: it is end_ns; -ECANCELED: the job is to stop, as look() would say. */

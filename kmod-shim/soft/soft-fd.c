@@ -41,7 +41,11 @@ int qbnpu_soft_fd_keep(int fd)
 
 void qbnpu_soft_fd_close(int fd)
 {
+	int old;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	(void)close(fd);
+	(void)pthread_setcancelstate(old, &old);
 }
 
 /*

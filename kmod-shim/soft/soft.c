@@ -142,7 +142,7 @@ static int run_request(struct qbnpu_soft_file *file,
 		uint64_t align;
 		uint8_t bytes[MAX_ARG_SIZE];
 	} copy;
-	int err;
+	int err, old;
 
 	if (!arg)
 		return -EFAULT;
@@ -150,7 +150,9 @@ static int run_request(struct qbnpu_soft_file *file,
 	    !qbnpu_soft_is_zero((const uint8_t *)arg + size, given_size - size))
 		return -EINVAL;
 	memcpy(copy.bytes, arg, size);
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	err = request->handle(file, copy.bytes);
+	(void)pthread_setcancelstate(old, &old);
 	if (_IOC_DIR(request->number) & _IOC_READ)
 		memcpy(arg, copy.bytes, size);
 	return err;
@@ -333,7 +335,7 @@ static int alloc_file(struct qbnpu_soft_file **result)
 	return 0;
 }
 
-static int soft_open(const struct qbrt_kmd_options *options, const char *path,
+static int open_file(const struct qbrt_kmd_options *options, const char *path,
 		     int *number)
 {
 	int node = parse_path(options, path);
@@ -348,6 +350,17 @@ static int soft_open(const struct qbrt_kmd_options *options, const char *path,
 	err = qbnpu_soft_registry_open(options, node, file, number);
 	if (err)
 		free_file_memory(file);
+	return err;
+}
+
+static int soft_open(const struct qbrt_kmd_options *options, const char *path,
+		     int *number)
+{
+	int err, old;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	err = open_file(options, path, number);
+	(void)pthread_setcancelstate(old, &old);
 	return err;
 }
 
@@ -377,14 +390,11 @@ void qbnpu_soft_file_free(struct qbnpu_soft_file *file)
 	qbnpu_soft_registry_close_device(device);
 }
 
-static void soft_close(int number)
+static void close_file(struct qbnpu_soft_file *file)
 {
-	struct qbnpu_soft_file *file = qbnpu_soft_registry_remove_file(number);
 	struct timespec limit;
 	int64_t limit_ns;
 
-	if (!file)
-		return;
 	(void)pthread_mutex_lock(&file->lock);
 	file->is_closing = true;
 	qbnpu_soft_job_cancel_all(file, NULL);
@@ -397,6 +407,18 @@ static void soft_close(int number)
 	(void)pthread_mutex_unlock(&file->lock);
 	if (qbnpu_soft_helper_stop(file))
 		qbnpu_soft_file_free(file);
+}
+
+static void soft_close(int number)
+{
+	struct qbnpu_soft_file *file = qbnpu_soft_registry_remove_file(number);
+	int old;
+
+	if (!file)
+		return;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	close_file(file);
+	(void)pthread_setcancelstate(old, &old);
 }
 
 static int soft_mmap(int number, uint64_t offset, size_t length, int prot,
@@ -429,8 +451,14 @@ static int soft_mmap(int number, uint64_t offset, size_t length, int prot,
 static int soft_poll(int number, int64_t deadline_ns)
 {
 	struct qbnpu_soft_file *file = qbnpu_soft_registry_get_file(number);
+	int err, old;
 
-	return file ? qbnpu_soft_event_poll(file, deadline_ns) : -ENODEV;
+	if (!file)
+		return -ENODEV;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	err = qbnpu_soft_event_poll(file, deadline_ns);
+	(void)pthread_setcancelstate(old, &old);
+	return err;
 }
 
 const struct qbrt_kmd qbrt_kmd_soft = {

@@ -9,6 +9,10 @@
  * model's own. A core's thread enters through a job's done() holding none.
  * User memory is never touched under a lock, but for the caller's own stack,
  * which cannot fault. Eventfds are written under none of them.
+ *
+ * A thread that is cancelled ends after the call: cancellation is off in every
+ * op and request, but in SUBMIT, which has it off where it sleeps or closes a
+ * descriptor. A thread must not be cancelled asynchronously inside a call.
  */
 #ifndef QBNPU_SOFT_H
 #define QBNPU_SOFT_H
@@ -170,6 +174,7 @@ int qbnpu_soft_fd_copy(int fd);
 int qbnpu_soft_fd_keep(int fd);
 /* A memfd of size bytes, no seals yet. -EMFILE, -ENFILE, -ENOMEM. */
 int qbnpu_soft_fd_alloc(const char *name, unsigned int flags, uint64_t size);
+/* No cancellation point. */
 void qbnpu_soft_fd_close(int fd);
 
 /* ---- soft-bo.c, soft-bo-memory.c, soft-bo-share.c: buffers ---- */

@@ -6,6 +6,7 @@
 #include "ref.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,16 +25,20 @@ struct ref_nop {
 	int64_t delay_ns;
 };
 
-/* Sleeps in slices; each of them is all the work that a look allows. */
+/*
+ * Sleeps in slices; each of them is all the work that a look allows. An inline
+ * run has its caller's thread, which is not cancelled here with the core.
+ */
 static int run_nop(const struct qbnpu_prepared *prepared,
 		   const struct qbnpu_run *run)
 {
 	const struct ref_nop *nop = (const void *)prepared;
 	int64_t now, end;
-	int err = 0;
+	int err = 0, old;
 
 	if (!nop->delay_ns)
 		return 0;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	now = qbrt_now_ns();
 	end = now + nop->delay_ns;
 	while (now < end && !err) {
@@ -45,6 +50,7 @@ static int run_nop(const struct qbnpu_prepared *prepared,
 		err = qbnpu_pace_spend(run->pace, QBNPU_PACE_UNITS);
 		now = qbrt_now_ns();
 	}
+	(void)pthread_setcancelstate(old, &old);
 	return err;
 }
 
