@@ -4,16 +4,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "soft/soft-registry.h"
 #include "soft/soft.h"
 #include "util.h"
 
 /* more than any stack has above a frame */
 #define LARGE ((size_t)64 << 20)
+
+#define PAGE 4096
 
 #define ADDRESS(pointer) ((uintptr_t)(pointer))
 
@@ -107,6 +111,14 @@ START_TEST(a_frame_on_another_stack_works)
 }
 END_TEST
 
+static sigjmp_buf after_fault;
+
+static void leave_fault(int signal)
+{
+	(void)signal;
+	siglongjmp(after_fault, 1);
+}
+
 /* K007 K317: never a signal */
 START_TEST(bad_addresses_are_told)
 {
@@ -144,6 +156,48 @@ START_TEST(bad_addresses_are_told)
 }
 END_TEST
 
+/* SUBMIT with `wait` on a page of this frame that cannot be written. */
+static __attribute__((noinline)) void submit_protected(struct kmd_set *set,
+						       int rights)
+{
+	uint8_t room[3 * PAGE] __attribute__((aligned(PAGE)));
+	struct drm_qbnpu_wait *wait = (void *)(room + PAGE);
+	struct kmd_job job;
+
+	kmd_prepare(&job, set->queue, set->copy64, &set->input, &set->output);
+	kmd_set_wait(&job);
+	*wait = job.wait;
+	job.submit.wait = ADDRESS(wait);
+	ck_assert_int_eq(mprotect(wait, PAGE, rights), 0);
+	if (!sigsetjmp(after_fault, 1))
+		(void)kmd_call(DRM_IOCTL_QBNPU_SUBMIT, &job.submit);
+	ck_assert_int_eq(mprotect(wait, PAGE, PROT_READ | PROT_WRITE), 0);
+}
+
+/* K007: what cannot be told there harms nobody else */
+START_TEST(a_protected_page_of_the_stack_leaves_no_lock)
+{
+	static const int rights[] = { PROT_NONE, PROT_READ };
+	struct sigaction action = { .sa_handler = leave_fault };
+	struct qbnpu_soft_file *file;
+	struct sigaction old;
+	struct kmd_set set;
+
+	if (qbrt_test_is_instrumented())
+		QBRT_TEST_SKIP("a sanitizer looks at the stack itself");
+	kmd_begin_set(0, &set);
+	file = qbnpu_soft_registry_get_file(kmd_file);
+	ck_assert_int_eq(sigaction(SIGSEGV, &action, &old), 0);
+	for (size_t i = 0; i < qbrt_array_size(rights); i++) {
+		submit_protected(&set, rights[i]);
+		ck_assert_int_eq(pthread_mutex_trylock(&file->lock), 0);
+		ck_assert_int_eq(pthread_mutex_unlock(&file->lock), 0);
+	}
+	ck_assert_int_eq(sigaction(SIGSEGV, &old, NULL), 0);
+	kmd_end_set(&set);
+}
+END_TEST
+
 START_TEST(nothing_is_copied_from_nowhere)
 {
 	ck_assert_int_eq(qbnpu_soft_copy_from_user(NULL, 0, 0), 0);
@@ -157,6 +211,7 @@ void soft_user_tests(struct soft_tests *all)
 		QBRT_TEST(memory_is_copied_wherever_it_lies),
 		QBRT_TEST(a_frame_on_another_stack_works),
 		QBRT_TEST(bad_addresses_are_told),
+		QBRT_TEST(a_protected_page_of_the_stack_leaves_no_lock),
 		QBRT_TEST(nothing_is_copied_from_nowhere),
 	};
 

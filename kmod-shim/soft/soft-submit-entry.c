@@ -259,8 +259,6 @@ static struct qbnpu_soft_job *queue_job(struct qbnpu_soft_entry *entry,
 		return NULL;
 	}
 	start_waits(job, entry);
-	if (entry->stack_wait)
-		(void)write_state(entry, DRM_QBNPU_JOB_WAITS);
 	qbnpu_soft_job_queue(job, entry->user_data, &entry->told);
 	return job;
 }
@@ -353,27 +351,28 @@ static int queue_entry(struct qbnpu_soft_entry *entry, bool can_tell,
 
 int qbnpu_soft_entry_submit(struct qbnpu_soft_entry *entry)
 {
-	const bool is_far = entry->wait_address && !entry->stack_wait;
 	pthread_mutex_t *lock = &entry->file->lock;
-	const uint32_t given_state = is_far ? entry->wait.state : 0;
 	struct qbnpu_soft_job *job;
 	bool is_inline;
-	int err, far_err = 0;
+	int err, wait_err = 0;
 
 	entry->now_ns = qbrt_now_ns();
-	/* what may fault is not touched under the lock, so before it */
-	if (is_far)
-		far_err = write_state(entry, DRM_QBNPU_JOB_WAITS);
+	/*
+	 * what may fault, also a page of the stack that its owner protected, is
+	 * not touched for the first time under the lock, so before it
+	 */
+	if (entry->wait_address)
+		wait_err = write_state(entry, DRM_QBNPU_JOB_WAITS);
 	(void)pthread_mutex_lock(lock);
-	err = queue_entry(entry, !far_err, &is_inline, &job);
+	err = queue_entry(entry, !wait_err, &is_inline, &job);
 	if (err) {
 		(void)pthread_mutex_unlock(lock);
-		if (is_far && !far_err)
-			(void)write_state(entry, given_state);
+		if (entry->wait_address && !wait_err)
+			(void)write_state(entry, entry->wait.state);
 		return err;
 	}
 	if (is_inline && run_inline(entry, job)) {
-		if (is_far)
+		if (entry->wait_address && !entry->stack_wait)
 			write_wait(entry, 0);
 		return 0;
 	}
