@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device-case.h"
+#include "device/core-jobs.h"
 #include "test-util.h"
 #include "util.h"
 
@@ -267,6 +268,39 @@ START_TEST(lowest_failing_item_is_reported)
 }
 END_TEST
 
+/* SU06: of a job that ran, whichever item it was */
+START_TEST(a_job_that_ran_has_a_core)
+{
+	struct device_memory memory;
+	struct device_job job;
+	struct device_fixture f;
+	struct qbnpu_core *cores;
+
+	device_fixture_begin(&f, "aries-rb");
+	cores = f.npu->cores;
+	device_memory_alloc(&memory, &f.program, 2);
+	device_job_begin(&job, &f.program, &memory);
+	/* as two cores would do it: the first item does not come to begin */
+	(void)pthread_mutex_lock(&f.npu->lock);
+	(void)atomic_fetch_and(&f.npu->idle_mask, ~UINT64_C(3));
+	qbnpu_jobs_begin_job(f.npu, &job.job);
+	qbnpu_jobs_give(&cores[0], &job.job);
+	qbnpu_jobs_give(&cores[1], &job.job);
+	(void)qbnpu_jobs_begin_item(&cores[1]);
+	ck_assert(!qbnpu_jobs_stop(f.npu, &job.job, QBNPU_CAUSE_CANCELLED));
+	ck_assert_ptr_eq(
+		qbnpu_jobs_end_item(&cores[1], -ECANCELED, 0, qbrt_now_ns()),
+		&job.job);
+	(void)pthread_mutex_unlock(&f.npu->lock);
+	ck_assert_int_gt(job.job.result.start_ns, 0);
+	ck_assert_uint_eq(job.job.result.core, 1);
+	ck_assert_uint_eq(job.job.result.item, 0);
+	device_job_end(&job);
+	device_memory_free(&memory);
+	device_fixture_end(&f);
+}
+END_TEST
+
 /* SU06: a limit counts from the start */
 START_TEST(limit_ends_a_running_job)
 {
@@ -425,6 +459,7 @@ int main(void)
 		QBRT_TEST(cancel_and_inline_run_race_to_one_end),
 		QBRT_TEST(cancel_stops_a_running_job),
 		QBRT_TEST(lowest_failing_item_is_reported),
+		QBRT_TEST(a_job_that_ran_has_a_core),
 		QBRT_TEST(limit_ends_a_running_job),
 		QBRT_TEST(deadline_ends_a_running_job),
 		QBRT_TEST(passed_deadline_never_starts),

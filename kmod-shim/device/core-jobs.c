@@ -236,10 +236,12 @@ static inline int64_t begin_item(struct qbnpu_core *core, struct qbnpu_job *job,
 	    !get(&job->stop_cause)) {
 		job->is_started = 1;
 		job->result.start_ns = now;
+		job->result.core = core->bit;
 		if (now > job->submit_ns)
 			count(&core->tally.wait_ns,
 			      (uint64_t)(now - job->submit_ns));
 	}
+	/* once it has begun: until then the core of whichever began first */
 	if (number == 0)
 		job->result.core = core->bit;
 	return qbnpu_job_get_stop_ns(job, job->is_started ? job->result.start_ns

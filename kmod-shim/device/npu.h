@@ -136,7 +136,7 @@ struct qbnpu_result {
 	uint32_t list;
 	uint32_t command;
 	uint32_t item;    /* lowest failing */
-	uint32_t core;    /* cluster * 8 + core of the first item */
+	uint32_t core;    /* of item 0, else of the first item that began */
 	int64_t start_ns; /* 0: never ran */
 	int64_t end_ns;
 	uint64_t busy_ns; /* sum over the cores used */

@@ -715,7 +715,10 @@ struct drm_qbnpu_wait {
 	__u32 list;
 	__u32 command; /* out: as list */
 	__u32 item;    /* out: lowest failing item; else as list */
-	/* out: cluster * 8 + core of the first item; 2^32 - 1 if it never ran */
+	/*
+	 * out: cluster * 8 + core of the first item, or of the one that began
+	 * first where the first did not begin; 2^32 - 1 if it never ran
+	 */
 	__u32 core;
 	/*
 	 * out: 1 host clock at the interrupt, 2 device's duration and host
