@@ -5,14 +5,35 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device-case.h"
+#include "device/core.h"
 #include "sim.h"
 #include "test-util.h"
 #include "util.h"
 
 #define GIB (UINT64_C(1) << 30)
+
+/* What happens the next time that the clock is read. */
+static void (*at_clock)(struct qbnpu_core *core);
+static struct qbnpu_core *clock_core;
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	void (*happen)(struct qbnpu_core * core) = at_clock;
+
+	at_clock = NULL;
+	if (happen)
+		happen(clock_core);
+	return __real_clock_gettime(clock, time);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static const struct {
 	const char *name;
@@ -156,6 +177,53 @@ START_TEST(core_states_list_local_then_global_cores)
 	ck_assert_uint_eq(qbnpu_npu_get_core_states(npu, NULL, 0), 10);
 	qbnpu_npu_close(npu);
 	qbnpu_npu_close(NULL);
+}
+END_TEST
+
+static uint64_t get_busy_ns(struct qbnpu_npu *npu)
+{
+	struct qbnpu_core_state state;
+
+	ck_assert_uint_ge(qbnpu_npu_get_core_states(npu, &state, 1), 1);
+	return state.busy_ns;
+}
+
+/* As a core's thread accounts for an item. */
+static void end_after_5_ns(struct qbnpu_core *core)
+{
+	atomic_store(&core->account, 5);
+}
+
+static void begin_next(struct qbnpu_core *core)
+{
+	atomic_store(&core->account, 5 - qbrt_now_ns());
+}
+
+/* DV05: whatever a core does while it is asked, its time only grows */
+START_TEST(busy_time_never_goes_back)
+{
+	struct qbnpu_npu *npu = device_open("regulus-ra");
+	struct qbnpu_core *core = &npu->cores[0];
+	uint64_t last;
+
+	clock_core = core;
+	/* the item ends before its time is told */
+	atomic_store(&core->account, -(qbrt_now_ns() - 3));
+	at_clock = end_after_5_ns;
+	ck_assert_uint_eq(get_busy_ns(npu), 5);
+	/* and another one begins */
+	atomic_store(&core->account, 4 - qbrt_now_ns());
+	at_clock = begin_next;
+	ck_assert_uint_eq(get_busy_ns(npu), 5);
+	/* it ended a second ago, and its end is noted after it was told */
+	atomic_store(&core->account, 5 - (qbrt_now_ns() - QBRT_NS_PER_SEC));
+	last = get_busy_ns(npu);
+	ck_assert_uint_gt(last, QBRT_NS_PER_SEC);
+	end_after_5_ns(core);
+	ck_assert_uint_eq(get_busy_ns(npu), last);
+	atomic_store(&core->account, (int64_t)last + 1);
+	ck_assert_uint_eq(get_busy_ns(npu), last + 1);
+	qbnpu_npu_close(npu);
 }
 END_TEST
 
@@ -382,6 +450,7 @@ int main(void)
 		QBRT_TEST(instance_is_new_at_each_open),
 		QBRT_TEST(features_are_those_with_kernels),
 		QBRT_TEST(core_states_list_local_then_global_cores),
+		QBRT_TEST(busy_time_never_goes_back),
 		QBRT_TEST(engine_hook_lets_tests_step_jobs),
 		QBRT_TEST(stepped_engine_keeps_priorities_and_cancels),
 		QBRT_TEST(

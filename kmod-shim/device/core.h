@@ -23,7 +23,7 @@ struct qbnpu_tally {
 	atomic_uint_fast64_t wait_ns;
 };
 
-/* A local core. job, item and is_running: the device's lock. */
+/* A local core. job, item, is_running, told_busy_ns: the device's lock. */
 struct qbnpu_core {
 	struct qbnpu_npu *npu;
 	uint32_t bit;          /* cluster * 8 + core */
@@ -33,6 +33,7 @@ struct qbnpu_core {
 	int64_t begin_ns; /* of the running item; who runs it */
 	/* time busy; while it runs an item less that item's begin_ns */
 	atomic_int_fast64_t account;
+	uint64_t told_busy_ns; /* the most that account was said to be */
 	atomic_uint_fast64_t jobs;
 	struct qbnpu_tally tally; /* of items that ran here, jobs that ended */
 	pthread_t thread;

@@ -212,6 +212,23 @@ static void spread_items(struct qbnpu_core_state *states, size_t num_states,
 	}
 }
 
+/*
+ * How long the core was busy; never less than before. An item may end while the
+ * clock is read, and its end is noted a little after its time: so what was
+ * told of it may have been too much. Called with the lock held.
+ */
+static uint64_t get_busy_ns(struct qbnpu_core *core, int64_t account)
+{
+	const int64_t now = account < 0 ? qbrt_now_ns() : 0;
+	const int64_t later = atomic_load(&core->account);
+	/* no longer the running item's: then at least this is known */
+	const int64_t busy = later == account ? account + now : later;
+
+	if (busy > (int64_t)core->told_busy_ns)
+		core->told_busy_ns = (uint64_t)busy;
+	return core->told_busy_ns;
+}
+
 /* The local cores; called with the lock held. */
 static void get_local_states(struct qbnpu_npu *npu,
 			     struct qbnpu_core_state *states)
@@ -220,7 +237,7 @@ static void get_local_states(struct qbnpu_npu *npu,
 	uint32_t i;
 
 	for (i = 0; i < npu->num_cores; i++) {
-		const struct qbnpu_core *core = &npu->cores[i];
+		struct qbnpu_core *core = &npu->cores[i];
 		const int64_t account = atomic_load(&core->account);
 
 		states[i] = (struct qbnpu_core_state){
@@ -228,9 +245,7 @@ static void get_local_states(struct qbnpu_npu *npu,
 			.core = core->bit % 8,
 			.is_busy = account < 0,
 			.queued = core->job && !core->is_running,
-			.busy_ns =
-				(uint64_t)(account < 0 ? account + qbrt_now_ns()
-						       : account),
+			.busy_ns = get_busy_ns(core, account),
 			.jobs = atomic_load(&core->jobs),
 		};
 	}
