@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "soft/soft-registry.h"
 #include "soft/soft.h"
 #include "util.h"
 
@@ -208,6 +209,48 @@ START_TEST(a_refused_size_takes_nothing_from_others)
 }
 END_TEST
 
+/* K015: so many buffers that their ids need more bits than an offset has */
+START_TEST(map_offsets_do_not_run_out)
+{
+	static const uint64_t last_ids[] = {
+		(UINT64_C(1) << 29) - 2, (UINT64_C(1) << 29) - 1,
+		(UINT64_C(1) << 30) - 1, UINT64_C(1) << 30,
+		UINT64_C(5) << 60,
+	};
+	struct qbnpu_soft_device *device;
+	struct drm_qbnpu_bo_info info;
+	uint32_t handles[2];
+	uint8_t *data;
+	void *refused;
+
+	kmd_begin(0);
+	device = qbnpu_soft_registry_get_file(kmd_file)->device;
+	for (size_t i = 0; i < qbrt_array_size(last_ids); i++) {
+		atomic_store(&device->last_buffer_id, last_ids[i]);
+		for (int k = 0; k < 2; k++)
+			handles[k] = kmd_create_buffer(4096);
+		info = kmd_get_info(handles[0]);
+		ck_assert_uint_eq(info.id, last_ids[i] + 1);
+		ck_assert_uint_ne(info.map_offset, 0);
+		ck_assert_int_gt((off_t)info.map_offset, 0);
+		ck_assert_uint_ne(info.map_offset,
+				  kmd_get_info(handles[1]).map_offset);
+		data = kmd_map(kmd_file, handles[0], PROT_READ | PROT_WRITE);
+		ck_assert_uint_eq(info.device_addr, (uintptr_t)data);
+		ck_assert_int_eq(kmd->munmap(kmd_file, data, 4096), 0);
+		ck_assert_int_eq(kmd->mmap(kmd_file, info.map_offset + 4096,
+					   4096, PROT_READ, &refused),
+				 -EINVAL);
+		kmd_close_buffer(handles[0]);
+		ck_assert_int_eq(kmd->mmap(kmd_file, info.map_offset, 4096,
+					   PROT_READ, &refused),
+				 -EACCES);
+		kmd_close_buffer(handles[1]);
+	}
+	kmd_end();
+}
+END_TEST
+
 static uint64_t count_free_pages(void)
 {
 	uint64_t num_pages, num_free;
@@ -321,6 +364,7 @@ void soft_bo_tests(struct soft_tests *all)
 		QBRT_TEST(device_memory_is_what_was_configured),
 		QBRT_TEST(the_lock_limit_is_told),
 		QBRT_TEST(a_refused_size_takes_nothing_from_others),
+		QBRT_TEST(map_offsets_do_not_run_out),
 		QBRT_TEST(a_2_mib_page_is_contiguous_by_construction),
 		QBRT_TEST(several_pages_are_contiguous_only_if_seen_to_be),
 		QBRT_TEST(the_pool_of_2_mib_pages_is_never_grown),

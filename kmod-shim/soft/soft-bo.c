@@ -18,17 +18,25 @@
 #define MIN_ALIGN_LOG2 6u
 
 /*
- * A map offset is id << ID_SHIFT | handle << HANDLE_SHIFT: exact, never 0, and
- * an offset of another file's buffer is told from a wrong one.
+ * A map offset is (id % NUM_MAP_IDS) << ID_SHIFT | handle << HANDLE_SHIFT:
+ * exact, never 0 or negative, and an offset of another file's buffer is told
+ * from a wrong one. Ids never run out; that a handle had the same offset so
+ * many buffers ago does no harm.
  */
 #define ID_SHIFT 34
 #define HANDLE_SHIFT 16
+#define NUM_MAP_IDS (UINT64_C(1) << 29)
 _Static_assert(QBNPU_SOFT_MAX_BUFFERS < 1u << (ID_SHIFT - HANDLE_SHIFT),
 	       "a handle fits below the id");
 
+static uint64_t get_map_id(const struct qbnpu_soft_bo *bo)
+{
+	return bo->buffer->id % NUM_MAP_IDS;
+}
+
 static uint64_t get_map_offset(const struct qbnpu_soft_bo *bo)
 {
-	return bo->buffer->id << ID_SHIFT | (uint64_t)bo->handle
+	return get_map_id(bo) << ID_SHIFT | (uint64_t)bo->handle
 						    << HANDLE_SHIFT;
 }
 
@@ -378,11 +386,13 @@ static int find_mappable(struct qbnpu_soft_file *file, uint64_t offset,
 			 size_t length, int prot,
 			 struct qbnpu_soft_buffer **buffer)
 {
-	uint64_t id = offset >> ID_SHIFT;
+	const uint64_t last_id = atomic_load(&file->device->last_buffer_id);
+	const uint64_t id = offset >> ID_SHIFT;
 	const struct qbnpu_soft_bo *bo;
 	uint32_t handle;
 
-	if (!id || id > atomic_load(&file->device->last_buffer_id))
+	if (id >= NUM_MAP_IDS ||
+	    (last_id < NUM_MAP_IDS && (!id || id > last_id)))
 		return -EINVAL;
 	handle = (uint32_t)(offset >> HANDLE_SHIFT) &
 		 ((1u << (ID_SHIFT - HANDLE_SHIFT)) - 1);
@@ -399,7 +409,7 @@ static int find_mappable(struct qbnpu_soft_file *file, uint64_t offset,
 	/* near one of the file's own: wrong; else not the file's */
 	for (uint32_t i = 1; i <= file->buffers.capacity; i++) {
 		bo = qbnpu_soft_bo_get(file, i);
-		if (bo && bo->buffer->id == id)
+		if (bo && get_map_id(bo) == id)
 			return -EINVAL;
 	}
 	return offset & ((UINT64_C(1) << HANDLE_SHIFT) - 1) ? -EINVAL : -EACCES;
