@@ -91,7 +91,7 @@ struct qbrt_kmd {
 	 * and PROT_WRITE. The mapping keeps its memory alive until munmap. In
 	 * a child of fork, where requests on inherited files answer -ENODEV,
 	 * munmap still takes what was inherited, and gives back the child's own
-	 * memory only.
+	 * memory only, or nothing.
 	 */
 	int (*mmap)(int file, uint64_t offset, size_t length, int prot,
 		    void **address);

@@ -251,6 +251,42 @@ START_TEST(map_offsets_do_not_run_out)
 }
 END_TEST
 
+/* In a child: the second of two mappings at one address is still there. */
+static int unmap_once(const struct kmd_buffer *buffer)
+{
+	if (kmd->munmap(kmd_file, buffer->data, buffer->size))
+		return 1;
+	if (buffer->data[0] != 7)
+		return 2;
+	buffer->data[0] = 8;
+	return kmd->munmap(kmd_file, buffer->data, buffer->size) ? 3 : 0;
+}
+
+/* K016 */
+START_TEST(a_child_of_fork_keeps_what_it_inherited)
+{
+	struct kmd_buffer buffer;
+	uint8_t *again;
+	pid_t child;
+	int status;
+
+	kmd_begin(0);
+	kmd_alloc(&buffer, 4096);
+	again = kmd_map(kmd_file, buffer.handle, PROT_READ | PROT_WRITE);
+	ck_assert_ptr_eq(again, buffer.data);
+	again[0] = 7;
+	child = fork();
+	if (!child)
+		_exit(unmap_once(&buffer));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert_uint_eq(again[0], 8);
+	ck_assert_int_eq(kmd->munmap(kmd_file, again, 4096), 0);
+	kmd_free(&buffer);
+	kmd_end();
+}
+END_TEST
+
 static uint64_t count_free_pages(void)
 {
 	uint64_t num_pages, num_free;
@@ -365,6 +401,7 @@ void soft_bo_tests(struct soft_tests *all)
 		QBRT_TEST(the_lock_limit_is_told),
 		QBRT_TEST(a_refused_size_takes_nothing_from_others),
 		QBRT_TEST(map_offsets_do_not_run_out),
+		QBRT_TEST(a_child_of_fork_keeps_what_it_inherited),
 		QBRT_TEST(a_2_mib_page_is_contiguous_by_construction),
 		QBRT_TEST(several_pages_are_contiguous_only_if_seen_to_be),
 		QBRT_TEST(the_pool_of_2_mib_pages_is_never_grown),

@@ -399,9 +399,12 @@ int qbnpu_soft_registry_munmap(int number, void *address, size_t length)
 	if (registry)
 		err = remove_mapping(registry, (uintptr_t)address, length,
 				     &mapping);
-	/* the buffer is the parent's: only the child's view of it goes */
+	/*
+	 * the parent's, whose list of mappings the child may not look at: it
+	 * may have been handed out twice, so it stays until the child ends
+	 */
 	if (err && is_inherited(registry, number))
-		return munmap(address, length) ? -EINVAL : 0;
+		return 0;
 	if (err)
 		return err;
 	if (!mapping.count &&
