@@ -92,6 +92,11 @@ struct qbrt_kmd {
 	 * a child of fork, where requests on inherited files answer -ENODEV,
 	 * munmap still takes what was inherited, and gives back the child's own
 	 * memory only, or nothing.
+	 *
+	 * Memory of the software driver is the device's as well: a job writes
+	 * and reads it through this mapping. So its pages must not be protected,
+	 * unmapped, moved or replaced by other means (mprotect, munmap, mremap,
+	 * MAP_FIXED, MADV_REMOVE) while the buffer lives: SIGSEGV in a job.
 	 */
 	int (*mmap)(int file, uint64_t offset, size_t length, int prot,
 		    void **address);
