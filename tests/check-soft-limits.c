@@ -298,57 +298,85 @@ END_TEST
 
 /* What a thread on a stack of the test's own used below its first frame. */
 struct stack_use {
-	struct drm_qbnpu_submit *submit;
+	unsigned long request;
+	void *arg;
 	uintptr_t frame;
 	int err;
 };
 
-static void *submit_on_small_stack(void *arg)
+static void *call_on_small_stack(void *arg)
 {
 	struct stack_use *use = arg;
 
 	use->frame = (uintptr_t)__builtin_frame_address(0);
-	use->err = kmd_call(DRM_IOCTL_QBNPU_SUBMIT, use->submit);
+	use->err = kmd_call(use->request, use->arg);
 	return NULL;
 }
 
-/* K081: a thread of an application may have little stack */
-START_TEST(a_submit_needs_little_stack)
+static void ck_assert_little_stack(unsigned long request, void *arg)
 {
-	struct stack_use use = { 0 };
+	struct stack_use use = { .request = request, .arg = arg };
+	uint8_t *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_attr_t attr;
-	struct kmd_set set;
-	struct kmd_job job;
 	pthread_t thread;
-	uint8_t *stack;
 	size_t unused = 0;
 
-	if (qbrt_test_is_instrumented())
-		QBRT_TEST_SKIP("a sanitizer's frames are larger");
-	stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(stack, MAP_FAILED);
-	kmd_begin_set(0, &set);
-	kmd_prepare(&job, set.queue, set.copy64, &set.input, &set.output);
-	kmd_set_wait(&job);
 	/* functions are found at their first call, which needs stack too */
-	kmd_submit(&job);
+	ck_assert_int_eq(kmd_call(request, arg), 0);
 	memset(stack, PATTERN, STACK_SIZE);
-	use.submit = &job.submit;
 	ck_assert_int_eq(pthread_attr_init(&attr), 0);
 	ck_assert_int_eq(pthread_attr_setstack(&attr, stack, STACK_SIZE), 0);
 	ck_assert_int_eq(
-		pthread_create(&thread, &attr, submit_on_small_stack, &use), 0);
+		pthread_create(&thread, &attr, call_on_small_stack, &use), 0);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_int_eq(use.err, 0);
-	ck_assert_int_eq(job.wait.status, 0);
 	while (stack[unused] == PATTERN)
 		unused++;
 	ck_assert_uint_lt(use.frame - (uintptr_t)(stack + unused),
 			  MAX_STACK_USE);
 	(void)pthread_attr_destroy(&attr);
 	(void)munmap(stack, STACK_SIZE);
+}
+
+/* K081: a thread of an application may have little stack */
+START_TEST(a_submit_needs_little_stack)
+{
+	struct kmd_set set;
+	struct kmd_job job;
+
+	if (qbrt_test_is_instrumented())
+		QBRT_TEST_SKIP("a sanitizer's frames are larger");
+	kmd_begin_set(0, &set);
+	kmd_prepare(&job, set.queue, set.copy64, &set.input, &set.output);
+	kmd_set_wait(&job);
+	ck_assert_little_stack(DRM_IOCTL_QBNPU_SUBMIT, &job.submit);
+	ck_assert_int_eq(job.wait.status, 0);
 	kmd_end_set(&set);
+}
+END_TEST
+
+/* K030: nor does an answer lie there, how long it may be */
+START_TEST(a_query_needs_little_stack)
+{
+	static uint8_t answer[16384];
+	struct drm_qbnpu_query query;
+
+	if (qbrt_test_is_instrumented())
+		QBRT_TEST_SKIP("a sanitizer's frames are larger");
+	kmd_begin(0);
+	for (uint32_t i = 0; i <= DRM_QBNPU_QUERY_EVENTS; i++) {
+		if (i == DRM_QBNPU_QUERY_FIRMWARE)
+			continue;
+		query = (struct drm_qbnpu_query){
+			.type = i,
+			.data = (uintptr_t)answer,
+			.size = sizeof(answer),
+		};
+		ck_assert_little_stack(DRM_IOCTL_QBNPU_QUERY, &query);
+	}
+	kmd_end();
 }
 END_TEST
 
@@ -361,6 +389,7 @@ void soft_limit_tests(struct soft_tests *all)
 		QBRT_TEST(a_small_buffer_looks_at_no_file),
 		QBRT_TEST(the_limit_of_a_file_is_what_may_be_locked),
 		QBRT_TEST(a_submit_needs_little_stack),
+		QBRT_TEST(a_query_needs_little_stack),
 	};
 
 	soft_add_tests(all, tests, qbrt_array_size(tests));

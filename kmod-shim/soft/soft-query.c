@@ -7,6 +7,7 @@
 #include "soft/soft.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util.h"
@@ -14,13 +15,20 @@
 #define MAX_CORES (QBNPU_MAX_CORES + 8u)
 #define MAX_VALUES (24u + QBNPU_SOFT_NUM_RULES)
 
-/* Everything that one QUERY may give. */
-union answer {
-	struct drm_qbnpu_query_device device;
-	struct drm_qbnpu_query_memory memory;
-	struct drm_qbnpu_query_core cores[MAX_CORES];
-	struct drm_qbnpu_query_value values[MAX_VALUES];
-	struct drm_qbnpu_query_event events[QBNPU_SOFT_NUM_EVENTS];
+/*
+ * Everything that one QUERY may give, and what it is made of: more than the
+ * stack of a caller's thread may have.
+ */
+struct answer {
+	union {
+		struct drm_qbnpu_query_device device;
+		struct drm_qbnpu_query_memory memory;
+		struct drm_qbnpu_query_core cores[MAX_CORES];
+		struct drm_qbnpu_query_value values[MAX_VALUES];
+		struct drm_qbnpu_query_event events[QBNPU_SOFT_NUM_EVENTS];
+		uint8_t bytes[1];
+	};
+	struct qbnpu_core_state states[MAX_CORES];
 };
 
 /* ---- DEVICE, MEMORY, CORES ---- */
@@ -109,11 +117,12 @@ static void fill_memory(struct qbnpu_soft_file *file, uint32_t region,
 	(void)pthread_mutex_unlock(&file->lock);
 }
 
-static size_t fill_cores(struct qbnpu_soft_file *file,
-			 struct drm_qbnpu_query_core *cores)
+static size_t fill_cores(struct qbnpu_soft_file *file, struct answer *answer)
 {
-	struct qbnpu_core_state states[MAX_CORES];
-	size_t num = qbnpu_npu_get_core_states(file->npu, states, MAX_CORES);
+	struct drm_qbnpu_query_core *cores = answer->cores;
+	const struct qbnpu_core_state *states = answer->states;
+	size_t num =
+		qbnpu_npu_get_core_states(file->npu, answer->states, MAX_CORES);
 
 	for (size_t i = 0; i < num; i++) {
 		cores[i] = (struct drm_qbnpu_query_core){
@@ -156,9 +165,8 @@ static size_t add_rejected(struct drm_qbnpu_query_value *values, size_t num,
 	return num;
 }
 
-static uint64_t sum_busy(struct qbnpu_npu *npu)
+static uint64_t sum_busy(struct qbnpu_npu *npu, struct qbnpu_core_state *states)
 {
-	struct qbnpu_core_state states[MAX_CORES];
 	size_t num = qbnpu_npu_get_core_states(npu, states, MAX_CORES);
 	uint64_t sum = 0;
 
@@ -173,9 +181,9 @@ static uint64_t read_counter(atomic_uint_fast64_t *counter)
 }
 
 /* Fates are the driver's, because some jobs end without the device. */
-static size_t fill_counters(struct qbnpu_soft_file *file,
-			    struct drm_qbnpu_query_value *values)
+static size_t fill_counters(struct qbnpu_soft_file *file, struct answer *answer)
 {
+	struct drm_qbnpu_query_value *values = answer->values;
 	struct qbnpu_counters *npu = qbnpu_npu_get_counters(file->npu);
 	struct qbnpu_soft_fates *fates = &file->device->fates;
 	const struct {
@@ -203,7 +211,7 @@ static size_t fill_counters(struct qbnpu_soft_file *file,
 		num = add_value(values, num, all[i].id,
 				read_counter(all[i].counter));
 	num = add_value(values, num, DRM_QBNPU_COUNTER_BUSY_NS,
-			sum_busy(file->npu));
+			sum_busy(file->npu, answer->states));
 	for (uint32_t i = 0; i < QBNPU_SOFT_NUM_RULES; i++)
 		by_rule[i] = read_counter(&npu->rejected_by_rule[i]);
 	return add_rejected(values, num, by_rule);
@@ -325,7 +333,7 @@ int qbnpu_soft_event_poll(struct qbnpu_soft_file *file, int64_t deadline_ns)
 /* Bytes of the answer and of one element of it; negative: refused. */
 static int fill_answer(struct qbnpu_soft_file *file,
 		       const struct drm_qbnpu_query *query,
-		       union answer *answer, size_t *size, size_t *element)
+		       struct answer *answer, size_t *size, size_t *element)
 {
 	size_t num = 0;
 
@@ -346,7 +354,7 @@ static int fill_answer(struct qbnpu_soft_file *file,
 		*element = 1;
 		return 0;
 	case DRM_QBNPU_QUERY_CORES:
-		num = fill_cores(file, answer->cores);
+		num = fill_cores(file, answer);
 		*element = sizeof(answer->cores[0]);
 		break;
 	case DRM_QBNPU_QUERY_SENSORS:
@@ -354,7 +362,7 @@ static int fill_answer(struct qbnpu_soft_file *file,
 	case DRM_QBNPU_QUERY_COUNTERS:
 		num = query->flags & DRM_QBNPU_QUERY_CLIENT
 			      ? fill_client_counters(file, answer->values)
-			      : fill_counters(file, answer->values);
+			      : fill_counters(file, answer);
 		break;
 	case DRM_QBNPU_QUERY_FIRMWARE:
 		return query->index ? -EINVAL : -EOPNOTSUPP;
@@ -369,18 +377,13 @@ static int fill_answer(struct qbnpu_soft_file *file,
 	return 0;
 }
 
-int qbnpu_soft_ioctl_query(struct qbnpu_soft_file *file, void *arg)
+static int give_answer(struct qbnpu_soft_file *file,
+		       struct drm_qbnpu_query *query, struct answer *answer)
 {
-	struct drm_qbnpu_query *query = arg;
 	const bool is_events = query->type == DRM_QBNPU_QUERY_EVENTS;
 	size_t size, element, written, skipped = 0;
-	union answer answer;
-	int err;
+	int err = fill_answer(file, query, answer, &size, &element);
 
-	if (query->flags & ~DRM_QBNPU_QUERY_CLIENT ||
-	    (query->flags && query->type != DRM_QBNPU_QUERY_COUNTERS))
-		return -EINVAL;
-	err = fill_answer(file, query, &answer, &size, &element);
 	if (err)
 		return err;
 	if (element > 1 && !is_events) {
@@ -392,12 +395,29 @@ int qbnpu_soft_ioctl_query(struct qbnpu_soft_file *file, void *arg)
 	size -= skipped;
 	written = query->size < size ? query->size : size;
 	written -= written % element;
-	err = qbnpu_soft_copy_to_user(
-		query->data, (const uint8_t *)&answer + skipped, written);
+	err = qbnpu_soft_copy_to_user(query->data, answer->bytes + skipped,
+				      written);
 	if (err)
 		return err;
 	if (is_events && written)
-		note_read(file, answer.events[written / element - 1].seq);
+		note_read(file, answer->events[written / element - 1].seq);
 	query->size = (__u32)size;
 	return 0;
+}
+
+int qbnpu_soft_ioctl_query(struct qbnpu_soft_file *file, void *arg)
+{
+	struct drm_qbnpu_query *query = arg;
+	struct answer *answer;
+	int err;
+
+	if (query->flags & ~DRM_QBNPU_QUERY_CLIENT ||
+	    (query->flags && query->type != DRM_QBNPU_QUERY_COUNTERS))
+		return -EINVAL;
+	answer = malloc(sizeof(*answer));
+	if (!answer)
+		return -ENOMEM;
+	err = give_answer(file, query, answer);
+	free(answer);
+	return err;
 }
