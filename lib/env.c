@@ -301,6 +301,9 @@ static bool parse_soft_fault(struct qbrt_env *env, const char *name,
 	const size_t length = strlen(value);
 
 	(void)name;
+	/* none, as a variable that is not set */
+	if (!length)
+		return true;
 	if (!qbrt_kmd_soft_is_fault_plan(value, &env->malformed_at))
 		return false;
 	if (length > room) {

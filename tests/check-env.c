@@ -340,7 +340,8 @@ START_TEST(fault_is_a_plan_of_the_device)
 			 "accepted is FAULT[;FAULT]..., at most 1023 ");
 	check_malformed("QBRUNTIME_SOFT_FAULT", "late");
 	ck_assert_detail("wrong from character 5 on (\"\")");
-	check_malformed("QBRUNTIME_SOFT_FAULT", "");
+	ck_assert_ok(read_with("QBRUNTIME_SOFT_FAULT", ""));
+	ck_assert_str_eq(env.kmd.soft_fault_plan, "");
 	check_malformed("QBRUNTIME_SOFT_FAULT", "hang:cmd=\x1b[31m");
 	ck_assert_ptr_null(strchr(qbrt_error_detail(), '\x1b'));
 	/* as long as it may be, then one character more */

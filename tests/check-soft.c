@@ -167,6 +167,80 @@ START_TEST(tests_find_the_device_behind_a_number)
 }
 END_TEST
 
+/* The last line of the log, and how many there were. */
+static char last_line[1024];
+static enum qbrt_log_level last_level;
+static int num_lines;
+
+/* Opens a device itself, as a program's function may. */
+static void keep_line(void *arg, enum qbrt_log_level level,
+		      const char *component, const char *sentence)
+{
+	const struct qbrt_kmd_options options = make_options("regulus-ra");
+	int file;
+
+	(void)arg;
+	ck_assert_str_eq(component, "soft");
+	(void)snprintf(last_line, sizeof(last_line), "%s", sentence);
+	last_level = level;
+	num_lines++;
+	ck_assert_int_eq(qbrt_kmd_soft.open(&options, "soft:2", &file), 0);
+	qbrt_kmd_soft.close(file);
+}
+
+static int open_and_close(const struct qbrt_kmd_options *options)
+{
+	int file, err = qbrt_kmd_soft.open(options, "soft:0", &file);
+
+	if (!err)
+		qbrt_kmd_soft.close(file);
+	return err;
+}
+
+/* BE02 K319 Q121: else it would show as a device that is absent, or fails */
+START_TEST(what_is_not_as_asked_for_is_logged)
+{
+	struct qbrt_kmd_options options = make_options("aries-rb");
+
+	ck_assert_ok(qbrt_set_log_level(QBRT_LOG_LEVEL_INFO));
+	qbrt_set_log_function(keep_line, NULL);
+	ck_assert_int_eq(open_and_close(&options), 0);
+	ck_assert_int_eq(num_lines, 0);
+	options.soft_backend = QBRT_KMD_BACKEND_ONEDNN;
+	(void)snprintf(options.plugin_dir, sizeof(options.plugin_dir),
+		       "/nowhere");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(open_and_close(&options), -EINVAL);
+		ck_assert_int_eq(num_lines, 1);
+	}
+	ck_assert_int_eq(last_level, QBRT_LOG_LEVEL_WARN);
+	ck_assert_str_eq(last_line,
+			 "no software device opens: the backend onednn has no "
+			 "plugin in \"/nowhere\"");
+	options = make_options("aries-rb");
+	options.soft_memory = UINT64_C(1) << 60;
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(open_and_close(&options), 0);
+		ck_assert_int_eq(num_lines, 2);
+	}
+	ck_assert_int_eq(last_level, QBRT_LOG_LEVEL_WARN);
+	ck_assert(qbrt_test_contains(last_line,
+				     " bytes of memory, half of the machine's, "
+				     "not the 1152921504606846976 asked for"));
+	options = make_options("aries-rb");
+	(void)snprintf(options.soft_fault_plan, sizeof(options.soft_fault_plan),
+		       "hang:job=9");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(open_and_close(&options), 0);
+		ck_assert_int_eq(num_lines, i + 3);
+	}
+	ck_assert_int_eq(last_level, QBRT_LOG_LEVEL_INFO);
+	ck_assert_str_eq(last_line,
+			 "soft:0: fault plan \"hang:job=9\" is in force");
+	qbrt_set_log_function(NULL, NULL);
+}
+END_TEST
+
 /* K316 */
 START_TEST(the_nth_request_fails_when_it_is_told_to)
 {
@@ -212,6 +286,7 @@ int main(void)
 		QBRT_TEST(numbers_of_closed_files_stay_unknown),
 		QBRT_TEST(a_file_too_many_is_refused),
 		QBRT_TEST(tests_find_the_device_behind_a_number),
+		QBRT_TEST(what_is_not_as_asked_for_is_logged),
 		QBRT_TEST(the_nth_request_fails_when_it_is_told_to),
 	};
 	static struct soft_tests all;

@@ -9,6 +9,7 @@
 #include "soft/soft-registry.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "device/fault.h"
+#include "log.h"
 #include "trace.h"
 #include "util.h"
 
@@ -183,14 +185,11 @@ static int open_npu(const struct qbrt_kmd_options *options, int node,
 		.trace = qbnpu_soft_trace_item,
 		.is_trace_on = &qbrt_trace_on,
 	};
-	int err;
 
 	if ((size_t)options->soft_backend >= qbrt_array_size(backends))
 		return -EINVAL;
 	config.backend = backends[options->soft_backend];
-	err = qbnpu_npu_open(&config, npu);
-	/* to the caller -ENOENT would mean that there is no such node */
-	return err == -ENOENT ? -EINVAL : err;
+	return qbnpu_npu_open(&config, npu);
 }
 
 bool qbrt_kmd_soft_is_fault_plan(const char *plan, size_t *at)
@@ -247,11 +246,52 @@ static struct qbnpu_soft_device *find_device(const struct registry *registry,
 	return device;
 }
 
+/* Once in a process, because devices are also opened to be listed. */
+static bool is_first(atomic_flag *was_told)
+{
+	return !atomic_flag_test_and_set(was_told);
+}
+
+/*
+ * What else would show as a device that is not there, or not as asked for. No
+ * lock held: the function of the log is the program's.
+ */
+static void tell_opened(const struct qbrt_kmd_options *options, int node,
+			const struct qbnpu_soft_device *device)
+{
+	static atomic_flag was_told = ATOMIC_FLAG_INIT;
+	const uint64_t memory = device->facts->memory;
+
+	if (options->soft_fault_plan[0])
+		qbrt_log(QBRT_LOG_LEVEL_INFO, "soft",
+			 "soft:%d: fault plan \"%s\" is in force", node,
+			 options->soft_fault_plan);
+	if (options->soft_memory > memory && is_first(&was_told))
+		qbrt_log(QBRT_LOG_LEVEL_WARN, "soft",
+			 "software devices have %" PRIu64 " bytes of memory, "
+			 "half of the machine's, not the %" PRIu64 " asked for",
+			 memory, options->soft_memory);
+}
+
+/* To the caller -ENOENT would mean that there is no such node. */
+static int refuse_backend(const struct qbrt_kmd_options *options)
+{
+	static atomic_flag was_told = ATOMIC_FLAG_INIT;
+
+	if (is_first(&was_told))
+		qbrt_log(QBRT_LOG_LEVEL_WARN, "soft",
+			 "no software device opens: the backend onednn has no "
+			 "plugin in \"%s\"",
+			 options->plugin_dir);
+	return -EINVAL;
+}
+
 int qbnpu_soft_registry_open(const struct qbrt_kmd_options *options, int node,
 			     struct qbnpu_soft_file *file, int *number)
 {
 	struct registry *registry = take_registry();
 	struct qbnpu_soft_device *device;
+	bool is_new = false;
 	int err = 0;
 
 	if (!registry)
@@ -264,6 +304,7 @@ int qbnpu_soft_registry_open(const struct qbrt_kmd_options *options, int node,
 			goto out_unlock;
 		device->next = registry->devices;
 		registry->devices = device;
+		is_new = true;
 	}
 	device->num_files++;
 	file->device = device;
@@ -273,6 +314,10 @@ int qbnpu_soft_registry_open(const struct qbrt_kmd_options *options, int node,
 		*number = err;
 out_unlock:
 	(void)pthread_mutex_unlock(&registry->lock);
+	if (err == -ENOENT)
+		return refuse_backend(options);
+	if (is_new)
+		tell_opened(options, node, device);
 	if (err == -EMFILE && device)
 		qbnpu_soft_registry_close_device(device);
 	return err < 0 ? err : 0;
