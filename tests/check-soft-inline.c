@@ -12,16 +12,49 @@
 #include <sys/mman.h>
 
 #include "count-alloc.h"
+#include "device/fault.h"
 #include "prog.h"
 #include "soft/soft.h"
 #include "util.h"
 
-/* How SUBMIT differs from one that runs inline. */
+/* How SUBMIT, its program or its device differ from one that runs inline. */
 struct variation {
 	const char *name;
 	bool is_inline;
 	void (*apply)(struct kmd_job *job);
+	uint64_t delay_ns;       /* of the program */
+	unsigned int num_copies; /* of 64 KiB, before the one of its output */
+	const char *plan;
 };
+
+#define SCRATCH_NBYTES 65536
+
+static uint32_t load(const struct variation *variation)
+{
+	struct qbnpu_cmd_nop *nop;
+	uint16_t input, output, from, to;
+	struct prog prog;
+	uint32_t program;
+
+	prog_begin(&prog);
+	input = prog_input(&prog, QBNPU_DTYPE_U8, DIMS(KMD_BYTES));
+	output = prog_output(&prog, QBNPU_DTYPE_U8, DIMS(KMD_BYTES));
+	nop = prog_cmd(&prog, QBNPU_OP_NOP);
+	nop->delay_ns = variation->delay_ns;
+	if (variation->num_copies) {
+		from = prog_scratch(&prog, QBNPU_DTYPE_U8,
+				    DIMS(SCRATCH_NBYTES));
+		to = prog_scratch(&prog, QBNPU_DTYPE_U8, DIMS(SCRATCH_NBYTES));
+		prog_fill(&prog, from, 0);
+		for (unsigned int i = 0; i < variation->num_copies; i++)
+			prog_copy(&prog, from, to);
+	}
+	prog_copy(&prog, input, output);
+	prog_finish(&prog);
+	program = kmd_load(prog.bytes, prog.nbytes);
+	prog_end(&prog);
+	return program;
+}
 
 static void keep(struct kmd_job *job)
 {
@@ -42,6 +75,11 @@ static void poll_only(struct kmd_job *job)
 static void end_wait_before_default_limit(struct kmd_job *job)
 {
 	job->wait.timeout_ns = qbrt_now_ns() + INT64_C(9000000000);
+}
+
+static void end_wait_at_once(struct kmd_job *job)
+{
+	job->wait.timeout_ns = qbrt_now_ns() + INT64_C(10000000);
 }
 
 static void end_wait_after_default_limit(struct kmd_job *job)
@@ -71,14 +109,28 @@ static void have_two_items(struct kmd_job *job)
 }
 
 static const struct variation variations[] = {
-	{ "wait for ever", true, keep },
-	{ "wait past the default limit", true, end_wait_after_default_limit },
-	{ "wait to the deadline", true, end_wait_at_deadline },
-	{ "no wait", false, drop_wait },
-	{ "poll", false, poll_only },
-	{ "wait before the limit", false, end_wait_before_default_limit },
-	{ "wait before the deadline", false, end_wait_before_deadline },
-	{ "two items", false, have_two_items },
+	{ "wait for ever", true, keep, 0, 0, NULL },
+	{ "wait past the default limit", true, end_wait_after_default_limit, 0,
+	  0, NULL },
+	{ "wait to the deadline", true, end_wait_at_deadline, 0, 0, NULL },
+	{ "wait before the limit", true, end_wait_before_default_limit, 0, 0,
+	  NULL },
+	{ "wait before the deadline", true, end_wait_before_deadline, 0, 0,
+	  NULL },
+	{ "wait of 10 ms", false, end_wait_at_once, 0, 0, NULL },
+	{ "no wait", false, drop_wait, 0, 0, NULL },
+	{ "poll", false, poll_only, 0, 0, NULL },
+	{ "two items", false, have_two_items, 0, 0, NULL },
+	{ "delay", true, keep, 1, 0, NULL },
+	{ "delay, wait before the limit", false, end_wait_before_default_limit,
+	  1, 0, NULL },
+	{ "4 MiB, wait before the limit", false, end_wait_before_default_limit,
+	  0, 32, NULL },
+	{ "3 MiB, wait before the limit", true, end_wait_before_default_limit,
+	  0, 24, NULL },
+	{ "plan", true, keep, 0, 0, "late:ns=1,job=9" },
+	{ "plan, wait before the limit", false, end_wait_before_default_limit,
+	  0, 0, "late:ns=1,job=9" },
 };
 
 /* K313 DV11: inline starts no thread; what does not run inline has a helper */
@@ -88,10 +140,16 @@ START_TEST(jobs_run_inline_only_when_they_may)
 		long before = qbrt_test_count_threads();
 		struct kmd_set set;
 		struct kmd_job job;
+		uint32_t program, id;
 
 		kmd_begin_set(0, &set);
-		kmd_prepare(&job, set.queue, set.copy64, &set.input,
-			    &set.output);
+		if (variations[i].plan)
+			ck_assert_int_eq(qbnpu_fault_add(qbnpu_soft_npu(0),
+							 variations[i].plan,
+							 &id),
+					 0);
+		program = load(&variations[i]);
+		kmd_prepare(&job, set.queue, program, &set.input, &set.output);
 		kmd_set_wait(&job);
 		variations[i].apply(&job);
 		kmd_wait(set.queue, kmd_submit(&job));
@@ -99,6 +157,7 @@ START_TEST(jobs_run_inline_only_when_they_may)
 		ck_assert_msg((qbrt_test_count_threads() == before) ==
 				      variations[i].is_inline,
 			      "%s", variations[i].name);
+		kmd_unload(program);
 		kmd_end_set(&set);
 	}
 }

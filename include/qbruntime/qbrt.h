@@ -422,7 +422,8 @@ struct qbrt_model_counters {
 /*
  * Takes a log line. component and sentence are borrowed for the call, UTF-8
  * without control characters. It runs on the thread that logs, on several at
- * once, under no lock of the library's, and may call the library.
+ * once, under no lock of the library's but often inside a call, and may use the
+ * library: not launch a model.
  */
 typedef void (*qbrt_log_function)(void *arg, enum qbrt_log_level level,
 				  const char *component, const char *sentence);
@@ -521,9 +522,8 @@ void qbrt_set_log_function(qbrt_log_function function, void *arg);
 /*
  * Has every wait of the library ask function whether to go on: when a signal
  * interrupted the wait, and at least every 100 ms of any wait. To be able to
- * ask, the library runs no inference on the caller's own thread while one is
- * set (but those that have less than 100 ms): a short one then takes some
- * microseconds more.
+ * ask, the library runs no long inference on the caller's own thread while one
+ * is set.
  * When it says true the call ends with QBRT_INTERRUPTED: a blocking inference
  * cancels its job first and waits for its end, its outputs are invalid; every
  * other wait leaves the jobs alone. function: NULL: nothing is asked; borrowed,

@@ -248,6 +248,10 @@ void qbnpu_executable_free(struct qbnpu_executable *executable);
 const struct qbnpu_facts *
 qbnpu_executable_get_facts(const struct qbnpu_executable *executable);
 
+/* One item takes some milliseconds at most, and no fault is planned. */
+bool qbnpu_npu_ends_soon(const struct qbnpu_npu *npu,
+			 const struct qbnpu_executable *executable);
+
 /*
  * Starts a core's thread if no core of the job's mask has one; submit does not
  * fail from then on. -ENOMEM: none could be started.

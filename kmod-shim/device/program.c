@@ -19,6 +19,9 @@
 /* Pace units of a command beyond its kernel. */
 #define STEP_WORK 50u
 
+/* Milliseconds on any machine: pace units that qbnpu_npu_ends_soon takes. */
+#define SOON_WORK (UINT64_C(1) << 22)
+
 /* Rule of a command without a kernel (BE01). */
 #define RULE_NO_KERNEL 32u
 
@@ -59,6 +62,13 @@ static uint64_t compute_size(const struct qbnpu_operand *operand)
 	for (axis = 0; axis < operand->rank; axis++)
 		size *= operand->dims[axis];
 	return size;
+}
+
+static bool is_delayed(const struct qbnpu_cmd *cmd)
+{
+	const struct qbnpu_cmd_nop *nop = (const void *)cmd;
+
+	return cmd->opcode == QBNPU_OP_NOP && nop->delay_ns;
 }
 
 static uint64_t compute_write_size(const struct qbnpu_cmd *cmd,
@@ -129,6 +139,7 @@ static int prepare_steps(struct qbnpu_executable *executable,
 			return err;
 		step->kernels = kernels;
 		executable->num_steps = i + 1;
+		executable->has_delay |= is_delayed(prepare.cmd);
 		executable->write_size +=
 			compute_write_size(prepare.cmd, operands);
 		size = kernels->scratch_size(step->prepared);
@@ -279,6 +290,19 @@ const struct qbnpu_facts *
 qbnpu_executable_get_facts(const struct qbnpu_executable *executable)
 {
 	return executable->facts;
+}
+
+bool qbnpu_npu_ends_soon(const struct qbnpu_npu *npu,
+			 const struct qbnpu_executable *executable)
+{
+	const struct qbnpu_facts *facts = executable->facts;
+
+	return !executable->has_delay &&
+	       facts->mac_count + facts->byte_count +
+			       (uint64_t)executable->num_steps * STEP_WORK <=
+		       SOON_WORK &&
+	       !atomic_load_explicit(&npu->faults.num_plans,
+				     memory_order_relaxed);
 }
 
 /* V60: what is not written by this job is seen. */

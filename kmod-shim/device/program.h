@@ -30,6 +30,7 @@ struct qbnpu_executable {
 	struct qbnpu_step *steps;
 	uint32_t num_steps;
 	bool poison;
+	bool has_delay; /* a command that takes time of its own */
 	uint64_t core_mask;
 	uint64_t read_size; /* bytes that one item reads and writes */
 	uint64_t write_size;

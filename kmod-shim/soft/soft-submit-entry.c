@@ -215,6 +215,17 @@ static void start_waits(struct qbnpu_soft_job *job,
 	job->num_waits = entry->num_syncs;
 }
 
+/* A job that ends soon does so before this. */
+#define SOON_NS INT64_C(50000000)
+
+__attribute__((noinline, cold)) static bool
+ends_before_wait(const struct qbnpu_soft_entry *entry)
+{
+	return entry->wait.timeout_ns - entry->now_ns >= SOON_NS &&
+	       qbnpu_npu_ends_soon(entry->file->npu,
+				   entry->program->executable);
+}
+
 /* K313: the caller would wait for all of it, and nothing has to come first. */
 static bool may_run_inline(const struct qbnpu_soft_entry *entry)
 {
@@ -225,7 +236,9 @@ static bool may_run_inline(const struct qbnpu_soft_entry *entry)
 	if (!entry->wait_address || entry->type != QBNPU_SOFT_JOB_RUN ||
 	    entry->program->mode != QBNPU_MODE_SINGLE || entry->item_count != 1)
 		return false;
-	if (entry->queue->head || entry->wait.timeout_ns < end_ns)
+	if (entry->queue->head)
+		return false;
+	if (entry->wait.timeout_ns < end_ns && !ends_before_wait(entry))
 		return false;
 	for (uint32_t i = 0; i < entry->num_syncs; i++) {
 		if (entry->syncs[i].point > get_timeline(entry, i)->completed)
