@@ -2,6 +2,7 @@
 /* A copy of the device's ops table whose ioctl counts and passes on. */
 #include "kmd-watch.h"
 
+#include <drm.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -36,34 +37,72 @@ static bool answer(unsigned long request, void *arg)
 	return request == DRM_IOCTL_QBNPU_PROGRAM_DESTROY;
 }
 
-/* mmap is request 0. */
-static bool takes_fault(unsigned long request)
+static void note_failed(unsigned long request)
+{
+	unsigned int i = atomic_fetch_add(&kmd_watch.num_failed, 1);
+
+	if (i < KMD_WATCH_MAX_FAILED)
+		atomic_store(&kmd_watch.failed[i], request);
+}
+
+static void note_done(unsigned long request)
+{
+	if (request == DRM_IOCTL_QBNPU_PROGRAM_CREATE)
+		atomic_fetch_add(&kmd_watch.num_programs, 1);
+	if (request == DRM_IOCTL_QBNPU_PROGRAM_DESTROY)
+		atomic_fetch_sub(&kmd_watch.num_programs, 1);
+	if (request == DRM_IOCTL_QBNPU_QUEUE_CREATE)
+		atomic_fetch_add(&kmd_watch.num_queues, 1);
+	if (request == DRM_IOCTL_QBNPU_QUEUE_DESTROY)
+		atomic_fetch_sub(&kmd_watch.num_queues, 1);
+	if (request == DRM_IOCTL_QBNPU_QUEUE_CREATE ||
+	    request == DRM_IOCTL_SYNCOBJ_CREATE)
+		atomic_fetch_add(&kmd_watch.num_syncobjs, 1);
+	if (request == DRM_IOCTL_SYNCOBJ_DESTROY)
+		atomic_fetch_sub(&kmd_watch.num_syncobjs, 1);
+}
+
+static bool is_to_fail(unsigned long request)
 {
 	unsigned long only = atomic_load(&kmd_watch.fail_request);
 	long more = atomic_load(&kmd_watch.fail_more);
 	long at;
 
 	if ((only && only != request) ||
+	    (kmd_watch.may_fail && !kmd_watch.may_fail(request)) ||
 	    atomic_load(&kmd_watch.fail_at) <= -more)
 		return false;
 	at = atomic_fetch_sub(&kmd_watch.fail_at, 1);
 	return at <= 1 && at > -more;
 }
 
+/* mmap is request 0. */
+static int take_fault(unsigned long request)
+{
+	if (!is_to_fail(request))
+		return 0;
+	note_failed(request);
+	return kmd_watch.fail_err ? kmd_watch.fail_err : -ENOMEM;
+}
+
 static int watch_mmap(int file, uint64_t offset, size_t length, int prot,
 		      void **address)
 {
-	if (takes_fault(0))
-		return -ENOMEM;
+	int err = take_fault(0);
+
+	if (err)
+		return err;
 	return watched->mmap(file, offset, length, prot, address);
 }
 
 static int watch_ioctl(int file, unsigned long request, void *arg)
 {
+	int err = take_fault(request);
+
 	atomic_fetch_add(&kmd_watch.requests[_IOC_NR(request)], 1);
 	atomic_fetch_add(&kmd_watch.total, 1);
-	if (takes_fault(request))
-		return -ENOMEM;
+	if (err)
+		return err;
 	if (answer(request, arg))
 		return 0;
 	if (request == DRM_IOCTL_QBNPU_SUBMIT &&
@@ -74,7 +113,12 @@ static int watch_ioctl(int file, unsigned long request, void *arg)
 
 		wait->timeout_ns = 0;
 	}
-	return watched->ioctl(file, request, arg);
+	err = watched->ioctl(file, request, arg);
+	if (err == -ENOMEM)
+		note_failed(request);
+	if (!err)
+		note_done(request);
+	return err;
 }
 
 void kmd_watch_begin(struct qbrt_accelerator *acc)

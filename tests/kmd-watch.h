@@ -14,6 +14,7 @@
 #include <qbruntime/qbrt.h>
 
 #define KMD_WATCH_NUM_REQUESTS 256
+#define KMD_WATCH_MAX_FAILED 4
 
 struct kmd_watch {
 	/* by _IOC_NR(request); private ones from DRM_COMMAND_BASE on */
@@ -25,13 +26,21 @@ struct kmd_watch {
 	atomic_bool answers_programs;
 	uint32_t params[4]; /* of the last such job */
 	/*
-	 * The fail_at-th request from now on, mmap too, fails with -ENOMEM, and
-	 * fail_more after it; fail_at 0: none does. Only those of one kind when
-	 * fail_request is set.
+	 * The fail_at-th request from now on, mmap too (request 0), fails with
+	 * fail_err (0: -ENOMEM), and fail_more after it; fail_at 0: none does.
+	 * Only those of one kind when fail_request is set, only those that
+	 * may_fail when that is.
 	 */
 	atomic_long fail_at;
 	atomic_long fail_more;
 	atomic_ulong fail_request;
+	int fail_err;
+	bool (*may_fail)(unsigned long request);
+	/* how many failed so, or with -ENOMEM by themselves; the first ones */
+	atomic_uint num_failed;
+	atomic_ulong failed[KMD_WATCH_MAX_FAILED];
+	/* made, less those that ended; a queue makes a syncobj too */
+	atomic_int num_programs, num_queues, num_syncobjs;
 };
 
 extern struct kmd_watch kmd_watch;
