@@ -45,8 +45,8 @@ struct pipeline {
 	struct pair pairs[NUM_PAIRS];
 	int idle[2], busy[2];
 	atomic_int num_in_flight;
-	int max_in_flight;         /* the producer's */
-	int num_right, num_failed; /* the consumer's */
+	int num_read, max_in_flight; /* the producer's */
+	int num_right, num_failed;   /* the consumer's */
 };
 
 static int fail(const char *sentence)
@@ -71,16 +71,16 @@ static int take(const int pipe[2])
 	return number;
 }
 
-static int produce(struct pipeline *line)
+static int produce(struct pipeline *line, int num_images)
 {
-	for (int i = 0; i < NUM_IMAGES; i++) {
+	for (int i = 0; i < num_images; i++) {
 		int num, number = take(line->idle);
 		struct pair *pair;
 
 		if (number < 0)
 			return fail("no pair comes back");
 		pair = &line->pairs[number];
-		pair->image = i;
+		pair->image = line->num_read++;
 		pair->label = read_label(line->text);
 		/* from the file into the NPU's memory */
 		if (pair->label < 0 ||
@@ -179,15 +179,19 @@ static int begin(struct pipeline *line, const char *path)
 	return 0;
 }
 
-/* Returns when nothing is in flight any more, whatever happened. */
+/*
+ * Every pair is in flight before the first result is looked at. Once the
+ * consumer runs it returns when nothing is in flight any more.
+ */
 static int run(struct pipeline *line)
 {
 	pthread_t consumer;
-	int result;
+	int result = produce(line, NUM_PAIRS);
 
 	if (pthread_create(&consumer, NULL, consume, line))
 		return fail("no thread");
-	result = produce(line);
+	if (!result)
+		result = produce(line, NUM_IMAGES - NUM_PAIRS);
 	/* the consumer takes what is still in flight, and ends */
 	(void)close(line->busy[1]);
 	(void)pthread_join(consumer, NULL);
