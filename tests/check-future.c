@@ -332,6 +332,7 @@ int main(void)
 	num += add_future_use_tests(all + num);
 	num += add_future_chain_tests(all + num);
 	num += add_future_end_tests(all + num);
+	num += add_future_fault_tests(all + num);
 	num += add_future_callback_tests(all + num);
 	num += add_future_thread_tests(all + num);
 	num += add_future_fork_tests(all + num);

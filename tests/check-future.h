@@ -9,6 +9,7 @@
 size_t add_future_callback_tests(struct qbrt_test *all);
 size_t add_future_chain_tests(struct qbrt_test *all);
 size_t add_future_end_tests(struct qbrt_test *all);
+size_t add_future_fault_tests(struct qbrt_test *all);
 size_t add_future_fork_tests(struct qbrt_test *all);
 size_t add_future_order_tests(struct qbrt_test *all);
 size_t add_future_thread_tests(struct qbrt_test *all);
