@@ -7,8 +7,6 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -19,27 +17,12 @@ struct sleeper {
 	int err;
 };
 
-/* The thread sleeps, which here only the request can make it do. */
-static bool is_asleep(int thread)
-{
-	char path[64], line[256] = "";
-	const char *state;
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
-	file = fopen(path, "re");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
-	(void)fclose(file);
-	state = strrchr(line, ')');
-	return state && state[2] == 'S';
-}
-
+/* Which here only the request can make it do. */
 static void wait_until_asleep(struct sleeper *sleeper)
 {
 	while (!atomic_load(&sleeper->thread))
 		continue;
-	while (!is_asleep(atomic_load(&sleeper->thread)))
+	while (!qbrt_test_is_asleep(atomic_load(&sleeper->thread)))
 		continue;
 }
 

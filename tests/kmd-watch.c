@@ -95,6 +95,15 @@ static int watch_mmap(int file, uint64_t offset, size_t length, int prot,
 	return watched->mmap(file, offset, length, prot, address);
 }
 
+static void come_before(void)
+{
+	void (*function)(void *arg) = kmd_watch.before_submit;
+
+	kmd_watch.before_submit = NULL;
+	if (function)
+		function(kmd_watch.before_submit_arg);
+}
+
 static int watch_ioctl(int file, unsigned long request, void *arg)
 {
 	int err = take_fault(request);
@@ -105,6 +114,8 @@ static int watch_ioctl(int file, unsigned long request, void *arg)
 		return err;
 	if (answer(request, arg))
 		return 0;
+	if (request == DRM_IOCTL_QBNPU_SUBMIT)
+		come_before();
 	if (request == DRM_IOCTL_QBNPU_SUBMIT &&
 	    atomic_load(&kmd_watch.ends_waits)) {
 		struct drm_qbnpu_submit *submit = arg;

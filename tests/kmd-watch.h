@@ -22,6 +22,9 @@ struct kmd_watch {
 	atomic_ulong total;
 	/* SUBMIT returns when it has queued the job (K094) */
 	atomic_bool ends_waits;
+	/* called before the next SUBMIT reaches the driver, once */
+	void (*before_submit)(void *arg);
+	void *before_submit_arg;
 	/* programs and their jobs succeed at once, unseen by the driver */
 	atomic_bool answers_programs;
 	uint32_t params[4]; /* of the last such job */

@@ -92,6 +92,21 @@ long qbrt_test_count_threads(void)
 	return count_entries("/proc/self/task");
 }
 
+bool qbrt_test_is_asleep(int thread)
+{
+	char path[64], line[256] = "";
+	const char *state;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+	(void)fclose(file);
+	state = strrchr(line, ')');
+	return state && state[2] == 'S';
+}
+
 long qbrt_test_count_shared_mappings(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");

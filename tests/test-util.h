@@ -73,6 +73,9 @@ long qbrt_test_count_shared_mappings(void);
 void qbrt_test_close_standard(int fd);
 void qbrt_test_reopen_standard(int fd);
 
+/* A thread of this process sleeps now; its number as of gettid(). */
+bool qbrt_test_is_asleep(int thread);
+
 /*
  * Call succeeds, or fails with exactly that status and a sentence. The
  * sentence is in the message when it does not.
