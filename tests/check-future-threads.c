@@ -6,6 +6,7 @@
 #include "check-future.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -175,26 +176,36 @@ START_TEST(threads_mix_all_ways_of_one_model)
 }
 END_TEST
 
-/* Q337: two threads that block in infer, both jobs started. */
-START_TEST(two_blocking_calls_are_in_flight_at_once)
+/* Q337: of eight threads that block in infer two have both their jobs on a
+ * core, and the others wait for a slot; nobody fails. */
+START_TEST(as_many_blocking_calls_as_slots_are_in_flight_at_once)
 {
-	struct call calls[2] = { { 0 }, { 0 } };
+	struct call calls[NUM_THREADS] = { 0 };
+	struct qbnpu_job *first, *second;
+	struct qbrt_slots *slots;
 	struct gated gated;
 
 	gated_open(&gated, 2);
+	slots = &gated.rig.model->launched->slots;
 	fill(gated.rig.in, 6);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < NUM_THREADS; i++) {
 		calls[i].rig = &gated.rig;
 		calls[i].in = gated.rig.in;
 		calls[i].out = alloc_64(&gated.rig);
 		call_start(&calls[i]);
 	}
-	sim_wait_submitted(&gated.sim, 2);
-	ck_assert_ptr_nonnull(sim_begin(&gated.sim));
-	ck_assert_ptr_nonnull(sim_begin(&gated.sim));
-	ck_assert_uint_eq(sim_num_running(&gated.sim), 2);
-	sim_finish_all(&gated.sim);
-	for (int i = 0; i < 2; i++) {
+	for (unsigned int left = NUM_THREADS; left; left -= 2) {
+		sim_wait_submitted(&gated.sim, NUM_THREADS - left + 2);
+		while (atomic_load(&slots->num_waiting) != left - 2)
+			sched_yield();
+		first = sim_begin(&gated.sim);
+		second = sim_begin(&gated.sim);
+		ck_assert_uint_eq(sim_num_running(&gated.sim), 2);
+		ck_assert_uint_eq(sim_num_queued(&gated.sim), 0);
+		ck_assert(sim_finish(&gated.sim, first, QBNPU_CAUSE_NONE));
+		ck_assert(sim_finish(&gated.sim, second, QBNPU_CAUSE_NONE));
+	}
+	for (int i = 0; i < NUM_THREADS; i++) {
 		ck_assert_int_eq(call_join(&calls[i]), QBRT_OK);
 		ck_assert(holds(calls[i].out, 6));
 		qbrt_pinned_memory_free(calls[i].out);
@@ -305,7 +316,8 @@ size_t add_future_thread_tests(struct qbrt_test *all)
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(ten_thousand_futures_keep_their_own_results, 2),
 		QBRT_LOOP_TEST(threads_mix_all_ways_of_one_model, 2),
-		QBRT_TEST(two_blocking_calls_are_in_flight_at_once),
+		QBRT_TEST(
+			as_many_blocking_calls_as_slots_are_in_flight_at_once),
 		QBRT_TEST(seventeen_models_infer_at_once),
 		QBRT_TEST(any_thread_may_ask_a_future),
 	};
