@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "prog.h"
 #include "util.h"
 
 struct gate {
@@ -78,6 +79,43 @@ START_TEST(a_queue_is_in_order_and_queues_are_not)
 	open_gate(&gate);
 	kmd_wait(set.queue, 2);
 	ck_assert_uint_eq(kmd_get_state(set.queue, 1), DRM_QBNPU_JOB_COMPLETE);
+	kmd_end_set(&set);
+}
+END_TEST
+
+/* Not on the core that the gate holds. */
+static uint32_t load_copy64_on_core1(void)
+{
+	struct drm_qbnpu_program_create create = { .core_mask = 2 };
+	struct prog prog;
+
+	prog_copy64(&prog);
+	create.data = (uintptr_t)prog.bytes;
+	create.size = prog.nbytes;
+	ck_assert_int_eq(kmd_call(DRM_IOCTL_QBNPU_PROGRAM_CREATE, &create), 0);
+	prog_end(&prog);
+	return create.handle;
+}
+
+/* K090: the gate reads one buffer and would write the other */
+START_TEST(no_order_comes_from_a_shared_buffer)
+{
+	struct kmd_set set;
+	struct kmd_job job;
+	struct gate gate;
+	uint32_t copy64;
+
+	kmd_begin_set(_i, &set);
+	close_gate(&gate, &set);
+	copy64 = load_copy64_on_core1();
+	kmd_prepare(&job, set.queue, copy64, &set.output, &set.input);
+	job.submit.core_mask = 2;
+	ck_assert_int_eq(kmd_wait(set.queue, kmd_submit(&job)).status, 0);
+	ck_assert_uint_eq(set.input.data[0], 0);
+	ck_assert_uint_eq(kmd_get_state(gate.queue, gate.job),
+			  DRM_QBNPU_JOB_RUNNING);
+	open_gate(&gate);
+	kmd_unload(copy64);
 	kmd_end_set(&set);
 }
 END_TEST
@@ -344,6 +382,7 @@ void kmd_order_tests(struct kmd_tests *all)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_waits_for_its_syncs),
 		QBRT_TEST(a_queue_is_in_order_and_queues_are_not),
+		QBRT_TEST(no_order_comes_from_a_shared_buffer),
 		QBRT_TEST(a_failed_fence_ends_the_job_unrun),
 		QBRT_TEST(a_job_waits_for_64_timelines),
 		QBRT_TEST(an_empty_job_is_a_point),

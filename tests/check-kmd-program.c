@@ -271,6 +271,66 @@ START_TEST(a_file_has_256_mib_of_programs)
 }
 END_TEST
 
+/* Odd, so that every other byte begins and ends it. */
+#define NUM_SCRATCH (KMD_BYTES - 1)
+
+static uint16_t view_every_other(struct prog *prog, uint16_t of)
+{
+	uint16_t stripe = prog_view(prog, of);
+	struct qbnpu_tensor *tensor = prog_get_tensor(prog, stripe);
+
+	tensor->dims[0] = KMD_BYTES / 2;
+	tensor->strides[0] = 2;
+	return stripe;
+}
+
+/* From the input to scratch, all of it or every other byte, to the output. */
+static uint32_t load_scratch(bool is_whole)
+{
+	uint16_t input, output, scratch;
+	struct prog prog;
+	uint32_t program;
+
+	prog_begin(&prog);
+	input = prog_input(&prog, QBNPU_DTYPE_U8, DIMS(NUM_SCRATCH));
+	output = prog_output(&prog, QBNPU_DTYPE_U8, DIMS(NUM_SCRATCH));
+	scratch = prog_scratch(&prog, QBNPU_DTYPE_U8, DIMS(NUM_SCRATCH));
+	if (is_whole)
+		prog_copy(&prog, input, scratch);
+	else
+		prog_copy(&prog, view_every_other(&prog, input),
+			  view_every_other(&prog, scratch));
+	prog_copy(&prog, scratch, output);
+	prog_finish(&prog);
+	program = kmd_load(prog.bytes, prog.nbytes);
+	prog_end(&prog);
+	return program;
+}
+
+/* K093: on one core, one after the other */
+START_TEST(programs_never_share_scratch)
+{
+	uint32_t whole, half;
+	struct kmd_set set;
+	struct kmd_job job;
+
+	kmd_begin_set(_i, &set);
+	whole = load_scratch(true);
+	half = load_scratch(false);
+	memset(set.input.data, 0x77, KMD_BYTES);
+	kmd_prepare(&job, set.queue, whole, &set.input, &set.output);
+	ck_assert_int_eq(kmd_wait(set.queue, kmd_submit(&job)).status, 0);
+	ck_assert_uint_eq(set.output.data[1], 0x77);
+	kmd_prepare(&job, set.queue, half, &set.input, &set.output);
+	ck_assert_int_eq(kmd_wait(set.queue, kmd_submit(&job)).status, 0);
+	for (size_t i = 0; i < NUM_SCRATCH; i++)
+		ck_assert_uint_eq(set.output.data[i], i % 2 ? 0 : 0x77);
+	kmd_unload(whole);
+	kmd_unload(half);
+	kmd_end_set(&set);
+}
+END_TEST
+
 void kmd_program_tests(struct kmd_tests *all)
 {
 	const struct qbrt_test tests[] = {
@@ -281,6 +341,7 @@ void kmd_program_tests(struct kmd_tests *all)
 		QBRT_TEST(device_memory_is_that_of_the_formula),
 		QBRT_TEST(missing_device_memory_is_told),
 		QBRT_TEST(jobs_of_a_destroyed_program_finish),
+		QBRT_TEST(programs_never_share_scratch),
 		QBRT_TEST(a_file_has_1024_programs),
 		QBRT_TEST(a_file_has_256_mib_of_programs),
 	};

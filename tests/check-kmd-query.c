@@ -235,6 +235,36 @@ START_TEST(counters_grow_with_what_is_done)
 }
 END_TEST
 
+static uint32_t read_counters(struct drm_qbnpu_query_value values[128])
+{
+	memset(values, 0, 128 * sizeof(values[0]));
+	return query(DRM_QBNPU_QUERY_COUNTERS, 0, 0, values,
+		     128 * sizeof(values[0]));
+}
+
+/* K032: the device is asked nothing, doorbells among the counters */
+START_TEST(who_reads_values_is_no_load)
+{
+	struct drm_qbnpu_query_value before[128], after[128];
+	struct kmd_set set;
+	struct kmd_job job;
+	uint32_t size;
+
+	kmd_begin_set(_i, &set);
+	kmd_prepare(&job, set.queue, set.copy64, &set.input, &set.output);
+	kmd_wait(set.queue, kmd_submit(&job));
+	size = read_counters(before);
+	ck_assert_uint_gt(size, 0);
+	for (int i = 0; i < 10000; i++) {
+		(void)query(DRM_QBNPU_QUERY_SENSORS, 0, 0, after,
+			    sizeof(after));
+		ck_assert_uint_eq(read_counters(after), size);
+	}
+	ck_assert_mem_eq(after, before, size);
+	kmd_end_set(&set);
+}
+END_TEST
+
 /* K063 K305: the account of a region and of a file */
 START_TEST(memory_is_accounted_by_region_and_file)
 {
@@ -359,6 +389,7 @@ void kmd_query_tests(struct kmd_tests *all)
 		QBRT_TEST(software_says_so_and_makes_nothing_up),
 		QBRT_TEST(cores_are_listed_with_their_account),
 		QBRT_TEST(counters_grow_with_what_is_done),
+		QBRT_TEST(who_reads_values_is_no_load),
 		QBRT_TEST(memory_is_accounted_by_region_and_file),
 		QBRT_TEST(events_are_numbered_and_read_once_by_poll),
 		QBRT_TEST(events_of_other_files_show_no_job),
