@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "build-model.h"
 #include "count-alloc.h"
 #include "model.h"
 #include "models.h"
@@ -91,6 +92,28 @@ START_TEST(without_the_pipeline_nothing_is_queued)
 	ck_assert_ptr_null(future);
 	ck_assert_uint_eq(get_array_counters(rig.model).submitted, 0);
 	array_rig_close(&rig);
+}
+END_TEST
+
+/* Q363: before all else, launched or not; by round, with a cache or without */
+START_TEST(a_model_with_state_is_not_queued)
+{
+	float from[32] = { 0 };
+	const struct qbrt_array in = ARRAY(from, FLOAT32, 8, 4);
+	struct qbrt_future *future = NULL;
+	struct qbrt_model *model;
+	struct build build;
+
+	build_full(&build);
+	model = build_load(&build);
+	if (_i)
+		model->file->cach = NULL;
+	model->has_async_pipeline = true;
+	ck_assert_status(qbrt_model_submit(model, NULL, &in, 1, &future),
+			 QBRT_MODEL_ASYNC_PIPELINE_CHECK_FAILED);
+	ck_assert_detail("keeps state");
+	ck_assert_ptr_null(future);
+	qbrt_model_free(model);
 }
 END_TEST
 
@@ -335,6 +358,7 @@ size_t add_array_submit_tests(struct qbrt_test *all)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_queued_call_gives_what_a_blocking_one_gives),
 		QBRT_TEST(without_the_pipeline_nothing_is_queued),
+		QBRT_LOOP_TEST(a_model_with_state_is_not_queued, 2),
 		QBRT_TEST(a_queued_call_takes_one_inference),
 		QBRT_TEST(a_queued_call_checks_its_arguments),
 		QBRT_TEST(wrong_outputs_leave_the_result_where_it_is),

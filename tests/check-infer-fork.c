@@ -13,6 +13,8 @@
 #include "model.h"
 #include "util.h"
 
+#define GOLDEN_MODEL TEST_SRCDIR "/data/golden/copy64.qbm"
+
 /* The child's exit status; a wait for ever ends in SIGALRM. */
 static int use_launched_by_parent(const struct rig *rig)
 {
@@ -102,6 +104,70 @@ START_TEST(a_child_launches_what_its_parent_loaded)
 }
 END_TEST
 
+/* A process that has begun nothing before, as one of spawn; 0: all is well. */
+static int infer_on_own_core(enum qbrt_core core, int ready, int go)
+{
+	const struct qbrt_core_id id = { QBRT_CLUSTER_0, core };
+	struct qbrt_model_config *config;
+	struct qbrt_core_id target = { 0 };
+	struct qbrt_model *model;
+	struct rig rig;
+	char byte = 0;
+	size_t num = 0;
+
+	alarm(60);
+	if (qbrt_model_config_alloc(&config) ||
+	    qbrt_model_config_set_single_core_ids(config, &id, 1) ||
+	    qbrt_model_load(GOLDEN_MODEL, config, &model))
+		return 1;
+	qbrt_model_config_free(config);
+	rig_open(&rig, NULL, model);
+	if (qbrt_model_query_target_cores(model, &target, 1, &num) ||
+	    num != 1 || target.core != core ||
+	    qbrt_accelerator_get_number(rig.acc) != 0)
+		return 2;
+	/* all of them are launched at once */
+	if (write(ready, &byte, 1) != 1 || read(go, &byte, 1) != 1)
+		return 3;
+	for (unsigned int seed = 0; seed < 100; seed++) {
+		fill(rig.in, seed);
+		if (rig_infer(&rig, NULL) || !holds(rig.out, seed))
+			return 4;
+	}
+	rig_close(&rig);
+	return 0;
+}
+
+/* Q743 */
+START_TEST(processes_with_a_core_each_work_side_by_side)
+{
+	int ready[2], go[2], status;
+	pid_t children[4];
+	char bytes[4] = { 0 };
+
+	ck_assert_int_eq(pipe(ready), 0);
+	ck_assert_int_eq(pipe(go), 0);
+	for (int i = 0; i < 4; i++) {
+		children[i] = fork();
+		if (!children[i])
+			_exit(infer_on_own_core(QBRT_CORE_0 + (unsigned int)i,
+						ready[1], go[0]));
+	}
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(read(ready[0], bytes, 1), 1);
+	ck_assert_int_eq(write(go[1], bytes, 4), 4);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(waitpid(children[i], &status, 0), children[i]);
+		ck_assert(WIFEXITED(status));
+		ck_assert_int_eq(WEXITSTATUS(status), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(close(ready[i]), 0);
+		ck_assert_int_eq(close(go[i]), 0);
+	}
+}
+END_TEST
+
 size_t add_infer_fork_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -109,6 +175,7 @@ size_t add_infer_fork_tests(struct qbrt_test *all)
 			a_child_waits_for_no_lock_and_no_count_of_its_parent,
 			3),
 		QBRT_TEST(a_child_launches_what_its_parent_loaded),
+		QBRT_TEST(processes_with_a_core_each_work_side_by_side),
 	};
 
 	memcpy(all, tests, sizeof(tests));

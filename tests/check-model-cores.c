@@ -11,6 +11,8 @@
 
 #include "accelerator.h"
 #include "counters.h"
+#include "device/fault.h"
+#include "future.h"
 #include "model.h"
 #include "models.h"
 #include "soft/soft.h"
@@ -178,6 +180,70 @@ START_TEST(a_list_is_what_the_model_runs_on)
 }
 END_TEST
 
+/* Submitted and in flight; from the driver, when it began. */
+static int64_t get_start(struct qbrt_future *future)
+{
+	struct drm_qbnpu_wait wait;
+
+	ck_assert_int_eq(qbrt_queue_wait(future->job.queue, future->job.number,
+					 0, INT64_MAX, &wait),
+			 0);
+	return wait.start_ns;
+}
+
+/* Q154: jobs of both go in the order in which they were submitted. */
+START_TEST(models_share_a_core)
+{
+	const struct qbrt_core_id id = { QBRT_CLUSTER_1, QBRT_CORE_2 };
+	struct qbrt_model_config *config = alloc_model_config();
+	struct qbrt_accelerator *acc = open_device(NULL, -1);
+	struct qbnpu_npu *npu = qbnpu_soft_npu(0);
+	struct qbrt_pinned_memory *in, *outs[7];
+	struct qbrt_future *futures[7];
+	struct qbrt_model *models[2];
+	int64_t last_ns = 0;
+	uint32_t hang;
+
+	setenv("QBRUNTIME_NPU_TIMEOUT_MS", "600000", 1);
+	ck_assert_ok(qbrt_model_config_set_single_core_ids(config, &id, 1));
+	ck_assert_ok(qbrt_model_config_set_activation_slots(config, 8));
+	for (int i = 0; i < 2; i++) {
+		models[i] = load_modes(0, config);
+		ck_assert_ok(qbrt_model_launch(models[i], acc));
+		ck_assert_uint_eq(get_target_mask(models[i]), 0x0400);
+		check_copies(models[i]);
+	}
+	ck_assert_ok(qbrt_model_alloc_input(models[0], 0, &in));
+	ck_assert_int_eq(qbnpu_fault_add(npu, "hang", &hang), 0);
+	for (int i = 0; i < 7; i++) {
+		ck_assert_ok(
+			qbrt_model_alloc_output(models[i % 2], 0, &outs[i]));
+		ck_assert_ok(qbrt_model_submit_pinned_memory(
+			models[i % 2], NULL, &in, 1, &outs[i], 1, &futures[i]));
+		/* the first one holds the core for the others */
+		while (!qbnpu_fault_fired(npu, hang))
+			continue;
+	}
+	ck_assert_ok(qbrt_future_cancel(futures[0], NULL));
+	for (int i = 1; i < 7; i++) {
+		int64_t start_ns = get_start(futures[i]);
+
+		ck_assert_int_gt(start_ns, last_ns);
+		last_ns = start_ns;
+	}
+	ck_assert_int_eq(qbnpu_fault_remove(npu, hang), 0);
+	for (int i = 0; i < 7; i++) {
+		qbrt_future_free(futures[i]);
+		qbrt_pinned_memory_free(outs[i]);
+	}
+	qbrt_pinned_memory_free(in);
+	qbrt_model_free(models[0]);
+	qbrt_model_free(models[1]);
+	qbrt_model_config_free(config);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 /* Q155: refused by launch alone, with the device's cores. */
 START_TEST(cores_that_the_device_lacks_are_refused)
 {
@@ -331,6 +397,7 @@ size_t add_model_cores_tests(struct qbrt_test *all)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_count_takes_the_least_loaded_cores),
 		QBRT_TEST(a_list_is_what_the_model_runs_on),
+		QBRT_TEST(models_share_a_core),
 		QBRT_TEST(cores_that_the_device_lacks_are_refused),
 		QBRT_TEST(a_relaunch_chooses_for_the_new_device),
 		QBRT_TEST(a_failed_launch_gives_its_cores_back),

@@ -70,6 +70,46 @@ START_TEST(the_golden_model_tells_what_is_in_it)
 }
 END_TEST
 
+/* Every question that a model has an answer to. */
+static void ask_all(const struct qbrt_model *model)
+{
+	uint32_t num = (uint32_t)qbrt_model_get_num_variants(model);
+	struct qbrt_model_counters counters = { .size = sizeof(counters) };
+
+	ck_assert_uint_gt(num, 0);
+	ck_assert_str_eq(qbrt_model_get_path(model), "");
+	ck_assert_uint_ne(qbrt_model_get_core_modes(model), 0);
+	ck_assert_uint_gt(qbrt_model_get_memory_estimate(model), 0);
+	qbrt_model_get_counters(model, &counters);
+	for (uint32_t variant = 0; variant < num; variant++) {
+		struct qbrt_io_info info = { .size = sizeof(info) };
+
+		for (size_t i = 0; i < qbrt_model_get_num_inputs(model); i++)
+			ck_assert_ok(qbrt_model_query_input(model, variant, i,
+							    &info));
+		for (size_t i = 0; i < qbrt_model_get_num_outputs(model); i++)
+			ck_assert_ok(qbrt_model_query_output(model, variant, i,
+							     &info));
+	}
+}
+
+/* Q292 */
+START_TEST(a_model_answers_in_every_state)
+{
+	struct qbrt_accelerator *acc = open_device(NULL, -1);
+	struct qbrt_model *model = load_two_variants();
+
+	ask_all(model);
+	ck_assert_ok(qbrt_model_launch(model, acc));
+	ask_all(model);
+	ck_assert_ok(qbrt_model_dispose(model));
+	ask_all(model);
+	qbrt_accelerator_close(acc);
+	ask_all(model);
+	qbrt_model_free(model);
+}
+END_TEST
+
 /* MM02 MM03 MM04 Q724 */
 START_TEST(inputs_and_outputs_are_described)
 {
@@ -367,6 +407,7 @@ size_t add_model_info_tests(struct qbrt_test *all)
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(getters_of_null_answer_nothing),
 		QBRT_TEST(the_golden_model_tells_what_is_in_it),
+		QBRT_TEST(a_model_answers_in_every_state),
 		QBRT_TEST(inputs_and_outputs_are_described),
 		QBRT_TEST(answers_are_as_long_as_the_caller_says),
 		QBRT_TEST(queries_refuse_what_is_not_there),

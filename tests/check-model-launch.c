@@ -251,7 +251,7 @@ START_TEST(too_little_memory_leaves_nothing_and_may_be_tried_again)
 END_TEST
 
 /* Two programs and weights, so that every rung of the ladder is there. */
-static struct qbrt_model *load_two_variants(void)
+struct qbrt_model *load_two_variants(void)
 {
 	static const uint8_t weights[64] = { 1, 2, 3 };
 	struct prog progs[2];

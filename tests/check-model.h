@@ -41,6 +41,9 @@ enum qbrt_status try_load_modes(uint32_t mode_mask, uint32_t slots,
 struct qbrt_model *load_modes(uint32_t mode_mask,
 			      const struct qbrt_model_config *config);
 
+/* With weights, of u8[64] each. */
+struct qbrt_model *load_two_variants(void);
+
 /* Target cores as the driver numbers them; global cores are bits 32 and 33. */
 #define ALL_CORES UINT64_C(0x0f0f)
 uint64_t get_target_mask(const struct qbrt_model *model);
