@@ -5,10 +5,15 @@
  */
 #include "check-future.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "model.h"
@@ -143,6 +148,10 @@ static void *use_model(void *arg)
 		} else if (!is_expected(status, way)) {
 			user->unexpected = status;
 		}
+		/* until it is launched again, or all rounds may be over */
+		while (number &&
+		       !qbrt_model_get_activation_slots(user->rig.model))
+			(void)sched_yield();
 	}
 	return NULL;
 }
@@ -311,6 +320,98 @@ START_TEST(any_thread_may_ask_a_future)
 }
 END_TEST
 
+/* Of a thread beside the test's own: named as ours, deaf to every signal. */
+static void check_thread(const char *task)
+{
+	char path[300], line[256] = "", name[32] = "";
+	unsigned long long blocked = 0;
+	sigset_t all;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%s/status", task);
+	file = fopen(path, "r");
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof(line), file)) {
+		(void)sscanf(line, "Name: %31s", name);
+		(void)sscanf(line, "SigBlk: %llx", &blocked);
+	}
+	(void)fclose(file);
+	ck_assert_msg(!strncmp(name, "qbrt-", 5), "a thread named %s", name);
+	(void)sigfillset(&all);
+	for (int signal = 1; signal < NSIG; signal++)
+		if (signal != SIGKILL && signal != SIGSTOP &&
+		    sigismember(&all, signal))
+			ck_assert_msg(blocked >> (signal - 1) & 1,
+				      "%s hears signal %d", name, signal);
+}
+
+static void check_other_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *task;
+
+	ck_assert_ptr_nonnull(tasks);
+	while ((task = readdir(tasks)))
+		if (task->d_name[0] != '.' && atoi(task->d_name) != getpid())
+			check_thread(task->d_name);
+	(void)closedir(tasks);
+}
+
+static void count_call(void *arg, struct qbrt_future *future)
+{
+	(void)future;
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+/* Q749: none at open, nor for what runs inline; ST6 sees that they end. */
+START_TEST(threads_start_when_they_are_needed)
+{
+	long num = qbrt_test_count_threads();
+	struct qbrt_future *future;
+	atomic_uint num_calls = 0;
+	struct rig rig;
+
+	if (qbrt_test_has_sanitizer())
+		QBRT_TEST_SKIP("a sanitizer has threads of its own");
+	rig_open(&rig, NULL, load_copy(0));
+	ck_assert_int_eq(qbrt_test_count_threads(), num);
+	ck_assert_ok(rig_infer(&rig, NULL));
+	ck_assert_int_eq(qbrt_test_count_threads(), num);
+	future = submit(&rig, rig.in, rig.out);
+	ck_assert_ok(qbrt_future_set_callback(future, count_call, &num_calls));
+	while (!atomic_load(&num_calls))
+		(void)sched_yield();
+	ck_assert_int_gt(qbrt_test_count_threads(), num);
+	check_other_threads();
+	ck_assert_ok(take(future));
+	rig_close(&rig);
+}
+END_TEST
+
+/* Q749: with jobs that would last for hours */
+START_TEST(exit_does_not_wait_for_jobs)
+{
+	int status;
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (!child) {
+		struct rig rig;
+
+		alarm(60);
+		setenv("QBRUNTIME_NPU_TIMEOUT_MS", "600000", 1);
+		setenv("QBRUNTIME_SOFT_FAULT", "hang:count=0", 1);
+		rig_open(&rig, NULL, load_copy(2));
+		(void)submit(&rig, rig.in, rig.out);
+		qbrt_future_free(submit(&rig, rig.in, alloc_64(&rig)));
+		exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 size_t add_future_thread_tests(struct qbrt_test *all)
 {
 	const struct qbrt_test tests[] = {
@@ -320,6 +421,8 @@ size_t add_future_thread_tests(struct qbrt_test *all)
 			as_many_blocking_calls_as_slots_are_in_flight_at_once),
 		QBRT_TEST(seventeen_models_infer_at_once),
 		QBRT_TEST(any_thread_may_ask_a_future),
+		QBRT_TEST(threads_start_when_they_are_needed),
+		QBRT_TEST(exit_does_not_wait_for_jobs),
 	};
 
 	for (size_t i = 0; i < qbrt_array_size(tests); i++)
