@@ -143,7 +143,7 @@ static const struct {
 	{ 1305, QBRT_MODEL_STATE_INVALID, "Model_StateInvalid" },
 };
 
-/* Q600 Q605 Q611 */
+/* Q600 Q605 Q611 Q614 */
 START_TEST(every_status_has_its_number_and_name)
 {
 	size_t i;

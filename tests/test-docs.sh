@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# U57: every exported function has a full comment in qbrt.h (SH3), and a manual page
+# U57 Q734: every exported function has a full comment in qbrt.h (SH3), and a manual page
 # that declares it, describes it and names the statuses of that comment; every
 # constant stands in a page; every TODO names its trigger and is listed. Usage:
 # test-docs.sh [ROOT]; TAP on stdout.

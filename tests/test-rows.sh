@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# ST13: each row of docs/spec/ has a test that carries its id, or a line in
+# ST13 K527: each row of docs/spec/ has a test that carries its id, or a line in
 # tests/rows-later.txt that says what it waits for; never both, and no id that
 # is no row. Usage: test-rows.sh [ROOT]; TAP on stdout.
 set -u
@@ -28,7 +28,8 @@ cat docs/spec/*.md | grep -oE "^(\\| *$id *\\||\\*\\*$id\\*\\*)" |
 
 # Ids in the comments of tests: C, shell, Python, corpus texts. I32, BF16 and
 # their like are element types everywhere but in tests/cli/.
-find tests -type f \( -name '*.c' -o -name '*.h' -o -name '*.sh' -o -name '*.py' -o -name '*.txt' \) \
+find tests -type f \( -name '*.c' -o -name '*.h' -o -name '*.sh' -o -name '*.py' -o -name '*.txt' -o \
+	-path tests/bench/counts -o -path tests/bench/report \) \
 	! -name rows-later.txt ! -name layers.txt ! -path 'tests/guards/*' | sort | xargs awk '
 FNR == 1 { in_comment = 0 }
 FILENAME ~ /\.[ch]$/ {
