@@ -95,6 +95,14 @@ static int watch_mmap(int file, uint64_t offset, size_t length, int prot,
 	return watched->mmap(file, offset, length, prot, address);
 }
 
+/* The job whose result is lost has ended, if that was waited for. */
+static void wait_before_failing(int file, const struct drm_qbnpu_wait *wait)
+{
+	struct drm_qbnpu_wait copy = *wait;
+
+	(void)watched->ioctl(file, DRM_IOCTL_QBNPU_WAIT, &copy);
+}
+
 static void come_before(void)
 {
 	void (*function)(void *arg) = kmd_watch.before_submit;
@@ -110,6 +118,8 @@ static int watch_ioctl(int file, unsigned long request, void *arg)
 
 	atomic_fetch_add(&kmd_watch.requests[_IOC_NR(request)], 1);
 	atomic_fetch_add(&kmd_watch.total, 1);
+	if (err && err != -EINTR && request == DRM_IOCTL_QBNPU_WAIT)
+		wait_before_failing(file, arg);
 	if (err)
 		return err;
 	if (answer(request, arg))
