@@ -165,7 +165,7 @@ START_TEST(parameters_are_refused_at_load)
 }
 END_TEST
 
-/* IS01: each command sees all earlier ones */
+/* IS01 DV22: each command sees all earlier ones */
 START_TEST(commands_take_effect_in_order)
 {
 	uint8_t bytes[64];
