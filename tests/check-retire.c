@@ -234,7 +234,9 @@ START_TEST(closing_ends_the_thread)
 	qbrt_device_give_queue(acc->device, queue);
 	ck_assert(!pthread_create(&thread, NULL, close_device, acc));
 	ck_assert(!pthread_join(thread, NULL));
-	ck_assert_uint_eq(count_retire_threads(), 0);
+	/* who has been joined may be listed a moment longer */
+	while (count_retire_threads())
+		sched_yield();
 }
 END_TEST
 
