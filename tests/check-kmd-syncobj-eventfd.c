@@ -77,7 +77,7 @@ START_TEST(an_eventfd_is_told_once)
 }
 END_TEST
 
-/* K318: the core looks the syncobj up before it looks at the descriptor */
+/* Section 3: the core looks the syncobj up before it looks at the descriptor */
 START_TEST(bad_eventfds_are_refused)
 {
 	struct drm_syncobj_eventfd arg = { .point = 1 };
