@@ -16,8 +16,8 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-/* What happens the next time that the clock is read. */
-static void (*at_clock)(struct qbnpu_core *core);
+/* What happens the next time that this thread reads the clock. */
+static _Thread_local void (*at_clock)(struct qbnpu_core *core);
 static struct qbnpu_core *clock_core;
 
 /* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
