@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,11 +49,19 @@ void qbnpu_soft_fd_close(int fd)
 	(void)pthread_setcancelstate(old, &old);
 }
 
+static bool is_size_limited(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) ||
+	       limit.rlim_cur != RLIM_INFINITY;
+}
+
 /*
  * A size above the process's limit is refused with SIGXFSZ besides, which would
  * end the process: it is taken here, unless it was on its way before.
  */
-static int set_size(int fd, uint64_t size)
+static int set_limited_size(int fd, uint64_t size)
 {
 	const struct timespec now = { 0 };
 	sigset_t signals, old, pending;
@@ -70,6 +79,13 @@ static int set_size(int fd, uint64_t size)
 		continue;
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return ret;
+}
+
+static int set_size(int fd, uint64_t size)
+{
+	if (is_size_limited())
+		return set_limited_size(fd, size);
+	return ftruncate(fd, (off_t)size);
 }
 
 int qbnpu_soft_fd_alloc(const char *name, unsigned int flags, uint64_t size)
