@@ -48,7 +48,8 @@ START_TEST(priority_then_submission_order)
 	for (i = 0; i < 5; i++) {
 		device_fixture_job(&jobs[i], &f, 1);
 		jobs[i].job.priority = priorities[i];
-		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &jobs[i].job), 0);
+		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &jobs[i].job, NULL),
+				 0);
 	}
 	ck_assert_uint_eq(device_core_state(f.npu, 0).queued, 5);
 	device_unblock(&blocker, &f);
@@ -77,7 +78,7 @@ START_TEST(waiting_items_count_on_the_shortest_queues)
 		device_block(&blockers[i], &f, (uint32_t)(i / 4 * 8 + i % 4));
 	device_memory_alloc(&memory, &f.program, 11);
 	device_job_begin(&job, &f.program, &memory);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL), 0);
 	for (i = 0; i < 8; i++)
 		ck_assert_uint_eq(
 			device_core_state(f.npu, (uint32_t)(i / 4 * 8 + i % 4))
@@ -136,7 +137,7 @@ START_TEST(cancel_before_start_completes_at_once)
 	device_fixture_begin(&f, "regulus-ra");
 	device_block(&blocker, &f, 0);
 	device_fixture_job(&job, &f, 1);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL), 0);
 	qbnpu_npu_cancel(f.npu, &job.job, QBNPU_CAUSE_RESET);
 	ck_assert_int_eq(job.num_done, 1);
 	ck_assert_int_eq(job.job.result.status, -ECANCELED);
@@ -227,7 +228,7 @@ START_TEST(cancel_stops_a_running_job)
 
 	device_fixture_begin(&f, "regulus-ra");
 	device_job_begin(&job, &f.long_program, &f.long_memory);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL), 0);
 	device_wait_busy(f.npu, 0);
 	qbnpu_npu_cancel(f.npu, &job.job, QBNPU_CAUSE_LOST);
 	ck_assert_int_eq(device_job_wait(&job), -ENODEV);
@@ -255,7 +256,7 @@ START_TEST(lowest_failing_item_is_reported)
 	device_memory_alloc(&memory, &f.long_program, 20);
 	device_job_begin(&job, &f.long_program, &memory);
 	job.job.core_mask = 6;
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL), 0);
 	device_wait_busy(f.npu, 1);
 	device_wait_busy(f.npu, 2);
 	qbnpu_npu_cancel(f.npu, &job.job, QBNPU_CAUSE_CANCELLED);
@@ -364,10 +365,10 @@ START_TEST(deadline_ends_a_job_that_waits)
 	device_fixture_begin(&f, "regulus-ra");
 	device_block(&blocker, &f, 0);
 	device_fixture_job(&patient, &f, 1);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &patient.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &patient.job, NULL), 0);
 	device_fixture_job(&late, &f, 1);
 	late.job.deadline_ns = qbrt_now_ns() + 1000000;
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &late.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &late.job, NULL), 0);
 	ck_assert_int_eq(device_job_wait(&late), -ETIMEDOUT);
 	ck_assert_int_eq(late.job.result.start_ns, 0);
 	ck_assert(!device_job_is_done(&blocker.job));

@@ -31,7 +31,8 @@ START_TEST(jobs_wait_for_the_cores_that_have_a_thread)
 		device_fixture_job(&jobs[i], &f, 0xf);
 		jobs[i].job.item_count = 1;
 		ck_assert_int_eq(qbnpu_npu_prepare(f.npu, &jobs[i].job), 0);
-		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &jobs[i].job), 0);
+		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &jobs[i].job, NULL),
+				 0);
 	}
 	device_unblock(&blocker, &f);
 	for (int i = 0; i < 3 && is_forbidden; i++) {
@@ -58,7 +59,8 @@ START_TEST(without_any_thread_jobs_are_refused_and_run_inline)
 	device_fixture_job(&job, &f, 0xf0f);
 	if (is_forbidden) {
 		ck_assert_int_eq(qbnpu_npu_prepare(f.npu, &job.job), -ENOMEM);
-		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), -ENOMEM);
+		ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL),
+				 -ENOMEM);
 		ck_assert_uint_eq(qbnpu_npu_get_counters(f.npu)->submitted, 0);
 	}
 	ck_assert_int_eq(job.num_done, 0);
@@ -200,7 +202,7 @@ START_TEST(a_job_that_waits_gets_the_core_of_an_inline_run)
 	let_go(&blocker);
 	device_wait_busy(f.npu, 0);
 	ck_assert_uint_eq(atomic_load(&f.npu->idle_mask), 0);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &job.job, NULL), 0);
 	ck_assert_uint_eq(atomic_load(&f.npu->idle_mask), QBNPU_WATCHED);
 	ck_assert_uint_eq(device_core_state(f.npu, 0).queued, 1);
 	qbnpu_npu_cancel(f.npu, &blocking.job, QBNPU_CAUSE_CANCELLED);

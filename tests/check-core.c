@@ -304,7 +304,7 @@ START_TEST(running_allocates_nothing)
 		device_fixture_job(&job, &f, 1);
 		count_alloc_begin(0);
 		if (i % 2)
-			(void)qbnpu_npu_submit(f.npu, &job.job);
+			(void)qbnpu_npu_submit(f.npu, &job.job, NULL);
 		else
 			(void)qbnpu_npu_run(f.npu, &job.job);
 		while (!device_job_is_done(&job))
@@ -360,8 +360,9 @@ static void *work(void *arg)
 		job.job.priority = -(i % 3);
 		job.job.item_count = i % 2 ? 1 : 3;
 		if (i % 2 == 0 || qbnpu_npu_run(worker->f->npu, &job.job))
-			ck_assert_int_eq(
-				qbnpu_npu_submit(worker->f->npu, &job.job), 0);
+			ck_assert_int_eq(qbnpu_npu_submit(worker->f->npu,
+							  &job.job, NULL),
+					 0);
 		if (i % 5 == 4)
 			qbnpu_npu_cancel(worker->f->npu, &job.job,
 					 QBNPU_CAUSE_CANCELLED);

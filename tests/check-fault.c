@@ -88,7 +88,8 @@ void fault_run_to(struct fault_stage *stage, struct device_job *job,
 	if (is_inline)
 		ck_assert_int_eq(qbnpu_npu_run(stage->npu, &job->job), 0);
 	else
-		ck_assert_int_eq(qbnpu_npu_submit(stage->npu, &job->job), 0);
+		ck_assert_int_eq(qbnpu_npu_submit(stage->npu, &job->job, NULL),
+				 0);
 	ck_assert_int_eq(device_job_wait(job), status);
 	ck_assert_uint_eq(job->job.result.cause, cause);
 }
@@ -216,9 +217,9 @@ void fault_start(struct fault_runner *runner, bool is_inline, pthread_t *thread)
 		ck_assert_int_eq(
 			pthread_create(thread, NULL, run_inline, runner), 0);
 	else
-		ck_assert_int_eq(
-			qbnpu_npu_submit(runner->stage->npu, &runner->job->job),
-			0);
+		ck_assert_int_eq(qbnpu_npu_submit(runner->stage->npu,
+						  &runner->job->job, NULL),
+				 0);
 }
 
 /* FI01 K115: also when its plan is gone by then; queued, inline */
@@ -260,10 +261,10 @@ START_TEST(hang_lets_those_behind_it_time_out)
 	fault_begin(&stage, 1, NULL);
 	id = fault_add(&stage, "hang");
 	fault_job(&job, &stage);
-	ck_assert_int_eq(qbnpu_npu_submit(stage.npu, &job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(stage.npu, &job.job, NULL), 0);
 	fault_wait_fired(&stage, id, 1);
 	fault_job(&other, &stage);
-	ck_assert_int_eq(qbnpu_npu_submit(stage.npu, &other.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(stage.npu, &other.job, NULL), 0);
 	for (int i = 0; i < 3; i++) {
 		fault_job(&behind, &stage);
 		behind.job.deadline_ns = qbrt_now_ns() + 100000;

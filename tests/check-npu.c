@@ -269,7 +269,7 @@ static void end(struct fixture *f)
 
 static void submit(struct fixture *f, int i)
 {
-	ck_assert_int_eq(qbnpu_npu_submit(f->npu, &f->jobs[i].job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f->npu, &f->jobs[i].job, NULL), 0);
 }
 
 static bool has_run(struct fixture *f, int i)
@@ -338,7 +338,8 @@ START_TEST(stepped_engine_refuses_ends_late_jobs_and_runs_inline)
 
 	begin(&f);
 	sim_fail_submit(&f.sim, -ENOMEM);
-	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &f.jobs[0].job), -ENOMEM);
+	ck_assert_int_eq(qbnpu_npu_submit(f.npu, &f.jobs[0].job, NULL),
+			 -ENOMEM);
 	ck_assert_int_eq(qbnpu_npu_run(f.npu, &f.jobs[0].job), -EBUSY);
 	sim_allow_inline(&f.sim, true);
 	ck_assert_int_eq(qbnpu_npu_run(f.npu, &f.jobs[0].job), 0);

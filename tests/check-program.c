@@ -252,7 +252,7 @@ START_TEST(jobs_outside_the_programs_cores_are_refused)
 	device_memory_alloc(&memory, &program, 1);
 	device_job_begin(&job, &program, &memory);
 	job.job.core_mask = 0xf00;
-	ck_assert_int_eq(qbnpu_npu_submit(npu, &job.job), -EINVAL);
+	ck_assert_int_eq(qbnpu_npu_submit(npu, &job.job, NULL), -EINVAL);
 	ck_assert_int_eq(qbnpu_npu_run(npu, &job.job), -EINVAL);
 	job.job.core_mask = 0xf08;
 	ck_assert_int_eq(device_job_submit_wait(npu, &job), 0);

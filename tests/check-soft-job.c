@@ -190,7 +190,7 @@ static int canceller_submit(void *arg, struct qbnpu_job *job)
 	struct canceller *canceller = arg;
 
 	canceller->num_submits++;
-	return qbnpu_cores_submit(canceller->npu, job);
+	return qbnpu_cores_submit(canceller->npu, job, NULL);
 }
 
 static void canceller_cancel(void *arg, struct qbnpu_job *job, uint32_t cause)

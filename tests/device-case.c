@@ -223,7 +223,7 @@ bool device_job_is_done(struct device_job *job)
 
 int device_job_submit_wait(struct qbnpu_npu *npu, struct device_job *job)
 {
-	ck_assert_int_eq(qbnpu_npu_submit(npu, &job->job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(npu, &job->job, NULL), 0);
 	return device_job_wait(job);
 }
 
@@ -307,7 +307,7 @@ void device_block(struct device_blocker *b, struct device_fixture *f,
 	device_memory_alloc(&b->memory, &f->long_program, 1);
 	device_job_begin(&b->job, &f->long_program, &b->memory);
 	b->job.job.core_mask = UINT64_C(1) << bit;
-	ck_assert_int_eq(qbnpu_npu_submit(f->npu, &b->job.job), 0);
+	ck_assert_int_eq(qbnpu_npu_submit(f->npu, &b->job.job, NULL), 0);
 	device_wait_busy(f->npu, bit);
 }
 

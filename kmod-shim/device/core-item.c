@@ -140,3 +140,31 @@ int qbnpu_item_run(struct qbnpu_core *core, struct qbnpu_job *job,
 				       &item.pace, command);
 	return qbnpu_item_work(core, job, number, &item.pace, command);
 }
+
+__attribute__((cold)) static void trace_item(const struct qbnpu_core *core,
+					     struct qbnpu_job *job,
+					     uint32_t number, int err,
+					     int64_t end_ns)
+{
+	const struct qbnpu_trace_item item = {
+		.job = job,
+		.item = number,
+		.core = core->bit,
+		.err = err,
+		.begin_ns = core->begin_ns,
+		.end_ns = end_ns,
+	};
+
+	if (job->is_started)
+		core->npu->trace(&item);
+}
+
+int64_t qbnpu_item_note_end(const struct qbnpu_core *core,
+			    struct qbnpu_job *job, uint32_t number, int err)
+{
+	const int64_t end_ns = qbrt_now_ns();
+
+	if (atomic_load_explicit(core->npu->is_trace_on, memory_order_relaxed))
+		trace_item(core, job, number, err, end_ns);
+	return end_ns;
+}

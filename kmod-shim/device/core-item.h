@@ -35,6 +35,10 @@ int qbnpu_item_run(struct qbnpu_core *core, struct qbnpu_job *job,
 		   void (*expire)(struct qbnpu_npu *npu, int64_t now),
 		   uint32_t *command);
 
+/* The time at which an item ended on the core, which the trace is told. */
+int64_t qbnpu_item_note_end(const struct qbnpu_core *core,
+			    struct qbnpu_job *job, uint32_t number, int err);
+
 /* What is left of it when no fault strikes the job; inline: for each job. */
 static inline int qbnpu_item_work(struct qbnpu_core *core,
 				  struct qbnpu_job *job, uint32_t number,

@@ -23,6 +23,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -33,6 +34,7 @@
 #include "util.h"
 
 #define STACK_SIZE ((size_t)1 << 20)
+#define NUM_LOOKS (4 * QBNPU_LOOKS_PER_CLOCK)
 
 static void lock_npu(struct qbnpu_npu *npu)
 {
@@ -78,35 +80,6 @@ static void expire_waiting(struct qbnpu_npu *npu, int64_t now)
 	}
 }
 
-__attribute__((cold)) static void trace_item(const struct qbnpu_core *core,
-					     struct qbnpu_job *job,
-					     uint32_t number, int err,
-					     int64_t end_ns)
-{
-	const struct qbnpu_trace_item item = {
-		.job = job,
-		.item = number,
-		.core = core->bit,
-		.err = err,
-		.begin_ns = core->begin_ns,
-		.end_ns = end_ns,
-	};
-
-	if (job->is_started)
-		core->npu->trace(&item);
-}
-
-/* The time at which an item ended on the core; no lock held. */
-static int64_t note_end(const struct qbnpu_core *core, struct qbnpu_job *job,
-			uint32_t number, int err)
-{
-	const int64_t end_ns = qbrt_now_ns();
-
-	if (atomic_load_explicit(core->npu->is_trace_on, memory_order_relaxed))
-		trace_item(core, job, number, err, end_ns);
-	return end_ns;
-}
-
 /*
  * Lock held, and given back meanwhile. Who has just ended an item looks for a
  * short while before it sleeps: the next one often follows.
@@ -136,6 +109,7 @@ static void *run_core(void *arg)
 	uint32_t command;
 	int64_t stop_ns;
 	int64_t end_ns;
+	int32_t cpu;
 	int err;
 
 	(void)snprintf(name, sizeof(name), "qbrt-core%u.%u", core->bit / 8 % 8,
@@ -151,16 +125,18 @@ static void *run_core(void *arg)
 		if (!core->job)
 			break;
 		stop_ns = qbnpu_jobs_begin_item(core);
+		cpu = core->job->cpu;
 		unlock_npu(npu);
 		err = qbnpu_item_run(core, core->job, core->item, stop_ns,
 				     expire_waiting, &command);
-		end_ns = note_end(core, core->job, core->item, err);
+		end_ns = qbnpu_item_note_end(core, core->job, core->item, err);
 		lock_npu(npu);
 		complete = qbnpu_jobs_end_item(core, err, command, end_ns);
 		unlock_npu(npu);
 		if (complete)
 			complete->done(complete);
-		may_spin = !qbnpu_has_one_cpu();
+		/* whoever submits here could not run meanwhile */
+		may_spin = !qbnpu_has_one_cpu() && cpu != sched_getcpu();
 		lock_npu(npu);
 	}
 	unlock_npu(npu);
@@ -249,7 +225,14 @@ int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 	return err;
 }
 
-int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
+void qbnpu_cores_wake(struct qbnpu_npu *npu, uint64_t cores)
+{
+	for (; cores; cores &= cores - 1)
+		(void)pthread_cond_signal(&find_lowest(npu, cores)->wake);
+}
+
+int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		       uint64_t *to_wake)
 {
 	const uint64_t mask = qbnpu_job_get_mask(npu, job);
 	uint32_t num_left = job->item_count;
@@ -274,9 +257,11 @@ int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
 		qbnpu_jobs_give(find_lowest(npu, rest), job);
 	if (num_left)
 		qbnpu_jobs_append(npu, job);
-	for (rest = taken; rest; rest &= rest - 1)
-		(void)pthread_cond_signal(&find_lowest(npu, rest)->wake);
 	unlock_npu(npu);
+	if (to_wake)
+		*to_wake |= taken;
+	else
+		qbnpu_cores_wake(npu, taken);
 	return 0;
 }
 
@@ -316,6 +301,23 @@ static struct qbnpu_core *take_lowest(struct qbnpu_npu *npu, uint64_t mask)
 			return find_lowest(npu, bit);
 	}
 	return NULL;
+}
+
+/*
+ * Other inline runs are over soon, sooner than a thread is woken: a few looks
+ * keep callers on several CPUs from falling into step with a core's thread.
+ */
+static struct qbnpu_core *look_for_idle(struct qbnpu_npu *npu, uint64_t mask)
+{
+	struct qbnpu_core *core = take_lowest(npu, mask);
+
+	for (int i = 0; !core && i < NUM_LOOKS; i++) {
+		if (qbnpu_has_one_cpu())
+			break;
+		qbnpu_relax();
+		core = take_lowest(npu, mask);
+	}
+	return core;
 }
 
 /* After an inline run; whoever waits for a core is told under the lock. */
@@ -398,7 +400,7 @@ int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
 
 	if (!mask || job->item_count != 1)
 		return -EINVAL;
-	core = take_lowest(npu, mask);
+	core = look_for_idle(npu, mask);
 	if (!core)
 		err = wait_core(npu, job, mask, &core);
 	if (err == -EBUSY)
@@ -406,7 +408,7 @@ int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job)
 	if (!err) {
 		stop_ns = qbnpu_jobs_begin_inline(core, job);
 		err = run_item(core, job, stop_ns, &command);
-		end_ns = note_end(core, job, 0, err);
+		end_ns = qbnpu_item_note_end(core, job, 0, err);
 		qbnpu_jobs_end_inline(core, job, err, command, end_ns);
 		give_back(core);
 	}

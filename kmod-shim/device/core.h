@@ -102,7 +102,9 @@ static inline uint64_t qbnpu_cores_get_threads(const struct qbnpu_npu *npu)
 }
 
 int qbnpu_cores_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job);
-int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job);
+int qbnpu_cores_submit(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		       uint64_t *to_wake);
+void qbnpu_cores_wake(struct qbnpu_npu *npu, uint64_t cores);
 int qbnpu_cores_run(struct qbnpu_npu *npu, struct qbnpu_job *job);
 void qbnpu_cores_cancel(struct qbnpu_npu *npu, struct qbnpu_job *job,
 			uint32_t cause);

@@ -317,11 +317,17 @@ int qbnpu_npu_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job)
 	return npu->engine ? 0 : qbnpu_cores_prepare(npu, job);
 }
 
-int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job)
+int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     uint64_t *to_wake)
 {
 	if (npu->engine)
 		return npu->engine->submit(npu->engine_arg, job);
-	return qbnpu_cores_submit(npu, job);
+	return qbnpu_cores_submit(npu, job, to_wake);
+}
+
+void qbnpu_npu_wake(struct qbnpu_npu *npu, uint64_t cores)
+{
+	qbnpu_cores_wake(npu, cores);
 }
 
 int qbnpu_npu_run(struct qbnpu_npu *npu, struct qbnpu_job *job)

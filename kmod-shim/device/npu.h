@@ -150,6 +150,7 @@ struct qbnpu_result {
 struct qbnpu_job {
 	enum qbnpu_job_type type;
 	int32_t priority; /* -2 .. 0, smaller is more urgent */
+	int32_t cpu;      /* of the host, that submits it; -1: unknown */
 	uint32_t item_count;
 	uint32_t params[QBNPU_MAX_PARAMS];
 	uint32_t queue;      /* the driver's number of it, for faults */
@@ -259,10 +260,18 @@ bool qbnpu_npu_ends_soon(const struct qbnpu_npu *npu,
 int qbnpu_npu_prepare(struct qbnpu_npu *npu, const struct qbnpu_job *job);
 
 /*
- * Queues a ready job on its cores; done() comes later, always. -ENOMEM: not
+ * Queues a ready job on its cores; done() comes later, always, once the cores
+ * that it adds to *to_wake are woken (NULL: it does that itself). -ENOMEM: not
  * queued (no core of its mask has a thread, and none could be started).
  */
-int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job);
+int qbnpu_npu_submit(struct qbnpu_npu *npu, struct qbnpu_job *job,
+		     uint64_t *to_wake);
+
+/*
+ * Wakes cores that have got work. Best without a lock that done() takes: on the
+ * CPU of the caller a core would run into it at once.
+ */
+void qbnpu_npu_wake(struct qbnpu_npu *npu, uint64_t cores);
 
 /*
  * Runs a job of one item on the calling thread, done() included, if a core of

@@ -371,7 +371,8 @@ static void start(struct qbnpu_soft_job *job, struct qbnpu_soft_wakes *wakes)
 		qbnpu_soft_job_end(job, 0, DRM_QBNPU_CAUSE_NONE, wakes);
 	} else {
 		qbnpu_soft_job_set_running(job);
-		if (!qbnpu_npu_submit(queue->file->npu, &job->npu))
+		wakes->npu = queue->file->npu;
+		if (!qbnpu_npu_submit(wakes->npu, &job->npu, &wakes->cores))
 			return;
 		qbnpu_soft_job_end(job, -ENOMEM, DRM_QBNPU_CAUSE_MEMORY, wakes);
 	}

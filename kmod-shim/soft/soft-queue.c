@@ -251,14 +251,14 @@ int qbnpu_soft_queue_wait(struct qbnpu_soft_queue *queue, uint64_t number,
 
 	queue->references++;
 	begin_waiter(queue, &waiter, number);
-	if (wakes)
-		qbnpu_soft_wakes_flush_locked(wakes, queue->file);
 	result = look(queue, &waiter, is_own, &err);
 	while (result && result->state != DRM_QBNPU_JOB_COMPLETE && !err) {
 		unsigned int value = atomic_load(&queue->wake);
 
 		queue->num_sleepers += !may_spin;
 		(void)pthread_mutex_unlock(lock);
+		if (wakes)
+			qbnpu_soft_wakes_flush(wakes);
 		if (may_spin)
 			qbnpu_spin(&queue->wake, value, wait->timeout_ns);
 		else

@@ -11,6 +11,7 @@
 #include "soft/soft-submit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "util.h"
@@ -310,7 +311,10 @@ static bool run_inline(struct qbnpu_soft_entry *entry,
 	return false;
 }
 
-/* Has the job go its way, and waits for it if the entry waits; file lock. */
+/*
+ * Has the job go its way, and waits for it if the entry waits. File lock, which
+ * it gives back.
+ */
 static int run_queued(struct qbnpu_soft_entry *entry,
 		      struct qbnpu_soft_job *job)
 {
@@ -321,6 +325,7 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 	qbnpu_soft_wakes_begin(&wakes);
 	wakes.eventfds = entry->told;
 	queue->references++;
+	job->npu.cpu = sched_getcpu();
 	/* cancelled on the way to the device */
 	if (job->stop_cause)
 		qbnpu_soft_job_end(job,
@@ -333,9 +338,9 @@ static int run_queued(struct qbnpu_soft_entry *entry,
 	if (entry->wait_address)
 		err = qbnpu_soft_queue_wait(queue, entry->number, &wakes,
 					    &entry->wait);
-	else
-		qbnpu_soft_wakes_flush_locked(&wakes, entry->file);
 	qbnpu_soft_queue_unref(queue);
+	(void)pthread_mutex_unlock(&entry->file->lock);
+	qbnpu_soft_wakes_flush(&wakes);
 	return err;
 }
 
@@ -390,7 +395,6 @@ int qbnpu_soft_entry_submit(struct qbnpu_soft_entry *entry)
 		return 0;
 	}
 	err = run_queued(entry, job);
-	(void)pthread_mutex_unlock(lock);
 	if (entry->wait_address)
 		write_wait(entry, err);
 	return 0;

@@ -32,6 +32,9 @@ void qbnpu_soft_wakes_flush_words(struct qbnpu_soft_wakes *wakes)
 	for (uint32_t i = 0; i < wakes->num_words; i++)
 		wake_all(wakes->words[i]);
 	wakes->num_words = 0;
+	if (wakes->cores)
+		qbnpu_npu_wake(wakes->npu, wakes->cores);
+	wakes->cores = 0;
 }
 
 void qbnpu_soft_wakes_add(struct qbnpu_soft_wakes *wakes, atomic_uint *word)

@@ -43,6 +43,8 @@ struct qbnpu_soft_wait {
 struct qbnpu_soft_wakes {
 	uint32_t num_words;
 	atomic_uint *words[15]; /* futexes */
+	uint64_t cores;         /* of npu, which got work */
+	struct qbnpu_npu *npu;
 	struct qbnpu_soft_eventfd *eventfds;
 };
 
@@ -90,6 +92,7 @@ struct qbnpu_soft_point {
 static inline void qbnpu_soft_wakes_begin(struct qbnpu_soft_wakes *wakes)
 {
 	wakes->num_words = 0;
+	wakes->cores = 0;
 	wakes->eventfds = NULL;
 }
 
@@ -100,7 +103,7 @@ void qbnpu_soft_wakes_flush_words(struct qbnpu_soft_wakes *wakes);
 /* No file lock held: whoever shares an eventfd could hold the writer up. */
 static inline void qbnpu_soft_wakes_flush(struct qbnpu_soft_wakes *wakes)
 {
-	if (wakes->num_words || wakes->eventfds)
+	if (wakes->num_words || wakes->cores || wakes->eventfds)
 		qbnpu_soft_wakes_flush_all(wakes);
 }
 
