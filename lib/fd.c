@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * SIGXFSZ comes to the thread that writes, so it is blocked there and taken
- * back.
+ * SIGXFSZ comes to the thread that lets a file grow, so it is blocked there and
+ * taken back.
  */
 #include "fd.h"
 
@@ -42,24 +42,57 @@ int qbrt_fd_write_unlimited(int fd, const void *data, size_t length)
 	return (size_t)written == length ? 0 : -ENOSPC;
 }
 
-/* One that was pending before stays. */
-int qbrt_fd_write(int fd, const void *data, size_t length)
-{
-	const struct timespec at_once = { 0 };
-	sigset_t signals;
+struct growth {
 	sigset_t before;
-	sigset_t pending;
 	bool was_pending;
-	int err;
+};
+
+static void begin_growth(struct growth *growth)
+{
+	sigset_t signals;
+	sigset_t pending;
 
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGXFSZ);
-	(void)pthread_sigmask(SIG_BLOCK, &signals, &before);
-	was_pending = !sigpending(&pending) && sigismember(&pending, SIGXFSZ);
-	err = qbrt_fd_write_unlimited(fd, data, length);
-	if (err == -EFBIG && !was_pending)
+	(void)pthread_sigmask(SIG_BLOCK, &signals, &growth->before);
+	growth->was_pending =
+		!sigpending(&pending) && sigismember(&pending, SIGXFSZ);
+}
+
+/* A signal that was pending before stays. */
+static void end_growth(const struct growth *growth, int err)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t signals;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGXFSZ);
+	if (err == -EFBIG && !growth->was_pending)
 		(void)sigtimedwait(&signals, NULL, &at_once);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &growth->before, NULL);
+}
+
+int qbrt_fd_write(int fd, const void *data, size_t length)
+{
+	struct growth growth;
+	int err;
+
+	begin_growth(&growth);
+	err = qbrt_fd_write_unlimited(fd, data, length);
+	end_growth(&growth, err);
+	return err;
+}
+
+int qbrt_fd_allocate(int fd, uint64_t size)
+{
+	struct growth growth;
+	int err;
+
+	begin_growth(&growth);
+	do {
+		err = fallocate(fd, 0, 0, (off_t)size) ? -errno : 0;
+	} while (err == -EINTR);
+	end_growth(&growth, err);
 	return err;
 }
 

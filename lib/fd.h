@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Takes over fd, which was opened just now, or -1 with errno. What it gives
@@ -23,6 +24,9 @@ int qbrt_fd_keep(int fd);
  */
 int qbrt_fd_write(int fd, const void *data, size_t length);
 int qbrt_fd_write_unlimited(int fd, const void *data, size_t length);
+
+/* Memory for the first size bytes of a file, which grows to that; as write. */
+int qbrt_fd_allocate(int fd, uint64_t size);
 
 /* RLIMIT_FSIZE is set. */
 bool qbrt_fd_is_limited(void);

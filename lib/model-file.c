@@ -140,14 +140,15 @@ static enum qbrt_status copy_weights(const struct qbm_reader *reader,
 				     uint32_t number, int fd)
 {
 	const struct qbm_section *section = &reader->sections[number];
+	const int err = qbrt_fd_allocate(fd, section->size);
 	enum qbrt_status status;
 	void *weights;
 
-	if (fallocate(fd, 0, 0, (off_t)section->size))
+	if (err)
 		return qbrt_fail(
 			QBM_NO_SPACE,
 			"%s: no memory for %" PRIu64 " bytes of weights: %s",
-			reader->name, section->size, strerrordesc_np(errno));
+			reader->name, section->size, strerrordesc_np(-err));
 	weights = mmap(NULL, section->size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       fd, 0);
 	if (weights == MAP_FAILED)

@@ -110,7 +110,10 @@ static const struct {
 	bool is_blocked, is_pending;
 } signal_states[] = { { false, false }, { true, false }, { true, true } };
 
-/* Q783: neither the line that ends at the limit nor the one behind it. */
+/*
+ * Q783, and LD09's weights: neither the line that ends at the limit nor the one
+ * behind it.
+ */
 START_TEST(a_file_that_cannot_grow_raises_no_signal)
 {
 	static const char data[MAX_FILE_SIZE + 1];
@@ -118,7 +121,7 @@ START_TEST(a_file_that_cannot_grow_raises_no_signal)
 	bool was_blocked = signal_states[_i].is_blocked;
 	bool was_pending = signal_states[_i].is_pending;
 	bool is_blocked, is_pending, is_limited;
-	int errs[4];
+	int errs[6];
 	sigset_t signals;
 
 	ck_assert_int_ge(fd, 0);
@@ -134,6 +137,8 @@ START_TEST(a_file_that_cannot_grow_raises_no_signal)
 	errs[1] = qbrt_fd_write(fd, data, 1);
 	errs[2] = qbrt_fd_write(fd, data, 2);
 	errs[3] = qbrt_fd_write(fd, data, 1);
+	errs[4] = qbrt_fd_allocate(fd, MAX_FILE_SIZE);
+	errs[5] = qbrt_fd_allocate(fd, MAX_FILE_SIZE + 1);
 	is_blocked = is_in(get_mask);
 	is_pending = is_in(sigpending);
 	limit_files(RLIM_INFINITY);
@@ -143,6 +148,8 @@ START_TEST(a_file_that_cannot_grow_raises_no_signal)
 	ck_assert_int_eq(errs[1], 0);
 	ck_assert_int_eq(errs[2], -ENOSPC);
 	ck_assert_int_eq(errs[3], -EFBIG);
+	ck_assert_int_eq(errs[4], 0);
+	ck_assert_int_eq(errs[5], -EFBIG);
 	ck_assert_int_eq(is_blocked, was_blocked);
 	ck_assert_int_eq(is_pending, was_pending);
 	ck_assert_int_eq(qbrt_fd_write_unlimited(fd, data, sizeof(data)), 0);
@@ -157,6 +164,7 @@ START_TEST(what_a_write_fails_with_is_told)
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	ck_assert_int_eq(qbrt_fd_write(fd, "x", 1), -EBADF);
+	ck_assert_int_eq(qbrt_fd_allocate(fd, 1), -EBADF);
 	ck_assert_int_eq(qbrt_fd_write_unlimited(fd, "x", 1), -EBADF);
 	ck_assert_int_eq(close(fd), 0);
 }

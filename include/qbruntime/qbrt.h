@@ -899,7 +899,8 @@ void qbrt_pinned_memory_free(struct qbrt_pinned_memory *mem);
 /*
  * The first byte, aligned as asked; stays the same until free.
  * A job's inputs are to be written before it is submitted, and its outputs to
- * be read when it is done; the pointer itself waits for nothing.
+ * be read when it is done; the pointer itself waits for nothing. The device uses
+ * these pages too: do not protect, unmap, move or replace them.
  * Threads: any. Since: 0.1.
  */
 void *qbrt_pinned_memory_get_data(const struct qbrt_pinned_memory *mem);
