@@ -334,9 +334,9 @@ START_TEST(random_copies_agree_with_a_byte_map)
 }
 END_TEST
 
-size_t get_copy_tests(struct qbrt_test *tests)
+void add_copy_tests(struct qbrt_tests *all)
 {
-	const struct qbrt_test own[] = {
+	const struct qbrt_test tests[] = {
 		QBRT_TEST(good_copy_passes),
 		QBRT_TEST(malformed_copy_is_refused),
 		QBRT_TEST(odd_places_are_refused),
@@ -347,6 +347,5 @@ size_t get_copy_tests(struct qbrt_test *tests)
 		QBRT_TEST(random_copies_agree_with_a_byte_map),
 	};
 
-	memcpy(tests, own, sizeof(own));
-	return sizeof(own) / sizeof(own[0]);
+	qbrt_tests_add(all, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -467,10 +467,9 @@ int main(void)
 		QBRT_TEST(sums_do_not_overflow),
 		QBRT_TEST(pair_limit_is_reached_but_not_passed),
 	};
-	struct qbrt_test tests[24];
-	size_t num = sizeof(own) / sizeof(own[0]);
+	static struct qbrt_tests all;
 
-	memcpy(tests, own, sizeof(own));
-	num += get_copy_tests(tests + num);
-	return qbrt_test_run("bind", tests, num);
+	qbrt_tests_add(&all, own, sizeof(own) / sizeof(own[0]));
+	add_copy_tests(&all);
+	return qbrt_test_run("bind", all.tests, all.num);
 }

@@ -9,7 +9,7 @@
 #include "isa/bind.h"
 #include "test-util.h"
 
-/* The tests of qbnpu_check_copy: stores them, returns how many. */
-size_t get_copy_tests(struct qbrt_test *tests);
+/* Adds the tests of qbnpu_check_copy. */
+void add_copy_tests(struct qbrt_tests *all);
 
 #endif

@@ -177,7 +177,7 @@ START_TEST(without_a_plan_no_job_is_looked_at)
 }
 END_TEST
 
-void fault_choice_tests(struct fault_tests *all)
+void fault_choice_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(the_keys_choose_the_jobs,
@@ -187,5 +187,5 @@ void fault_choice_tests(struct fault_tests *all)
 		QBRT_TEST(without_a_plan_no_job_is_looked_at),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

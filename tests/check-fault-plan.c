@@ -208,7 +208,7 @@ START_TEST(a_plan_may_have_any_number_of_faults)
 }
 END_TEST
 
-void fault_plan_tests(struct fault_tests *all)
+void fault_plan_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(plans_of_the_grammar_are_taken,
@@ -219,5 +219,5 @@ void fault_plan_tests(struct fault_tests *all)
 		QBRT_TEST(a_plan_may_have_any_number_of_faults),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

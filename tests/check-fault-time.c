@@ -125,7 +125,7 @@ START_TEST(late_completes_after_the_work)
 }
 END_TEST
 
-void fault_time_tests(struct fault_tests *all)
+void fault_time_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(slow_takes_longer, 3),
@@ -134,5 +134,5 @@ void fault_time_tests(struct fault_tests *all)
 		QBRT_TEST(late_completes_after_the_work),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -6,10 +6,8 @@
  */
 #include "check-fault.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
 
 #include "count-alloc.h"
 #include "util.h"
@@ -386,14 +384,6 @@ START_TEST(a_failing_allocation_adds_nothing)
 }
 END_TEST
 
-void fault_add_tests(struct fault_tests *all, const struct qbrt_test *tests,
-		     size_t num)
-{
-	assert(all->num + num <= qbrt_array_size(all->tests));
-	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
-	all->num += num;
-}
-
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -406,11 +396,11 @@ int main(void)
 		QBRT_LOOP_TEST(a_failed_job_leaves_poison, 2),
 		QBRT_TEST(a_failing_allocation_adds_nothing),
 	};
-	static struct fault_tests all;
+	static struct qbrt_tests all;
 
 	fault_plan_tests(&all);
 	fault_choice_tests(&all);
 	fault_time_tests(&all);
-	fault_add_tests(&all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
 	return qbrt_test_run("fault", all.tests, all.num);
 }

@@ -54,14 +54,8 @@ void fault_check_place(const struct device_job *job, uint32_t list,
 void fault_check_next_job(struct fault_stage *stage);
 
 /* The tests of one file each, added to those of the program. */
-struct fault_tests {
-	struct qbrt_test tests[64];
-	size_t num;
-};
-void fault_add_tests(struct fault_tests *all, const struct qbrt_test *tests,
-		     size_t num);
-void fault_plan_tests(struct fault_tests *all);
-void fault_choice_tests(struct fault_tests *all);
-void fault_time_tests(struct fault_tests *all);
+void fault_plan_tests(struct qbrt_tests *all);
+void fault_choice_tests(struct qbrt_tests *all);
+void fault_time_tests(struct qbrt_tests *all);
 
 #endif

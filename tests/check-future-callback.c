@@ -307,7 +307,7 @@ START_TEST(a_launch_ends_the_jobs_before_it_itself)
 }
 END_TEST
 
-size_t add_future_callback_tests(struct qbrt_test *all)
+void add_future_callback_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_callback_comes_once_on_a_thread_of_the_library),
@@ -319,7 +319,5 @@ size_t add_future_callback_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(a_launch_ends_the_jobs_before_it_itself, 3),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

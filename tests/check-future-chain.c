@@ -3,7 +3,6 @@
 #include "check-future.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "future.h"
 #include "util.h"
@@ -125,13 +124,12 @@ START_TEST(the_end_of_a_chain_tells_the_first_reason)
 }
 END_TEST
 
-size_t add_future_chain_tests(struct qbrt_test *all)
+void add_future_chain_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(a_long_chain_ends_on_a_small_stack, 2),
 		QBRT_TEST(the_end_of_a_chain_tells_the_first_reason),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

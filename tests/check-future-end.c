@@ -424,7 +424,7 @@ START_TEST(of_several_takers_one_has_the_result)
 }
 END_TEST
 
-size_t add_future_end_tests(struct qbrt_test *all)
+void add_future_end_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(each_future_has_its_own_end,
@@ -442,7 +442,5 @@ size_t add_future_end_tests(struct qbrt_test *all)
 		QBRT_TEST(of_several_takers_one_has_the_result),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

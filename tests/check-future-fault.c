@@ -119,10 +119,13 @@ START_TEST(a_job_that_takes_its_time_holds_up_its_readers_alone)
 }
 END_TEST
 
-size_t add_future_fault_tests(struct qbrt_test *all)
+void add_future_fault_tests(struct qbrt_tests *all)
 {
-	all[0] = (struct qbrt_test)QBRT_LOOP_TEST(
-		a_job_that_takes_its_time_holds_up_its_readers_alone,
-		qbrt_array_size(cases));
-	return 1;
+	const struct qbrt_test tests[] = {
+		QBRT_LOOP_TEST(
+			a_job_that_takes_its_time_holds_up_its_readers_alone,
+			qbrt_array_size(cases)),
+	};
+
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

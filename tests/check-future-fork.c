@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -349,13 +348,12 @@ START_TEST(a_child_of_busy_threads_begins_anew)
 }
 END_TEST
 
-size_t add_future_fork_tests(struct qbrt_test *all)
+void add_future_fork_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_child_frees_all_of_a_future),
 		QBRT_TEST(a_child_of_busy_threads_begins_anew),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -443,7 +443,7 @@ START_TEST(memory_tells_whether_it_is_still_written)
 }
 END_TEST
 
-size_t add_future_order_tests(struct qbrt_test *all)
+void add_future_order_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(jobs_of_one_model_run_side_by_side),
@@ -463,7 +463,5 @@ size_t add_future_order_tests(struct qbrt_test *all)
 		QBRT_TEST(memory_tells_whether_it_is_still_written),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -396,6 +396,7 @@ START_TEST(exit_does_not_wait_for_jobs)
 
 	ck_assert_int_ge(child, 0);
 	if (!child) {
+		struct qbrt_pinned_memory *out;
 		struct rig rig;
 
 		alarm(60);
@@ -403,7 +404,9 @@ START_TEST(exit_does_not_wait_for_jobs)
 		setenv("QBRUNTIME_SOFT_FAULT", "hang:count=0", 1);
 		rig_open(&rig, NULL, load_copy(2));
 		(void)submit(&rig, rig.in, rig.out);
-		qbrt_future_free(submit(&rig, rig.in, alloc_64(&rig)));
+		out = alloc_64(&rig);
+		qbrt_future_free(submit(&rig, rig.in, out));
+		qbrt_pinned_memory_free(out);
 		exit(0);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -412,7 +415,7 @@ START_TEST(exit_does_not_wait_for_jobs)
 }
 END_TEST
 
-size_t add_future_thread_tests(struct qbrt_test *all)
+void add_future_thread_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(ten_thousand_futures_keep_their_own_results, 2),
@@ -425,7 +428,5 @@ size_t add_future_thread_tests(struct qbrt_test *all)
 		QBRT_TEST(exit_does_not_wait_for_jobs),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -333,7 +333,7 @@ START_TEST(a_try_does_not_wait_for_an_input)
 }
 END_TEST
 
-size_t add_future_use_tests(struct qbrt_test *all)
+void add_future_use_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(an_aliased_buffer_is_an_output_first),
@@ -345,7 +345,5 @@ size_t add_future_use_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(a_try_does_not_wait_for_an_input, 2),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

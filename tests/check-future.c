@@ -3,7 +3,6 @@
 #include "check-future.h"
 
 #include <poll.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -324,17 +323,16 @@ int main(void)
 		QBRT_TEST(as_many_wait_as_the_queue_takes),
 		QBRT_TEST(a_future_is_small),
 	};
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_future_order_tests(all + num);
-	num += add_future_use_tests(all + num);
-	num += add_future_chain_tests(all + num);
-	num += add_future_end_tests(all + num);
-	num += add_future_fault_tests(all + num);
-	num += add_future_callback_tests(all + num);
-	num += add_future_thread_tests(all + num);
-	num += add_future_fork_tests(all + num);
-	return qbrt_test_run("future", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_future_order_tests(&all);
+	add_future_use_tests(&all);
+	add_future_chain_tests(&all);
+	add_future_end_tests(&all);
+	add_future_fault_tests(&all);
+	add_future_callback_tests(&all);
+	add_future_thread_tests(&all);
+	add_future_fork_tests(&all);
+	return qbrt_test_run("future", all.tests, all.num);
 }

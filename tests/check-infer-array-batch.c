@@ -269,7 +269,7 @@ START_TEST(the_digits_are_the_same_as_on_pinned_memory)
 }
 END_TEST
 
-size_t add_array_batch_tests(struct qbrt_test *all)
+void add_array_batch_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_batch_is_as_many_inferences),
@@ -282,6 +282,5 @@ size_t add_array_batch_tests(struct qbrt_test *all)
 		QBRT_TEST(sixteen_digits_in_one_call_are_the_same),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -291,7 +291,7 @@ START_TEST(every_failed_allocation_changes_nothing)
 }
 END_TEST
 
-size_t add_array_fail_tests(struct qbrt_test *all)
+void add_array_fail_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_out_of_time_leaves_the_outputs),
@@ -305,6 +305,5 @@ size_t add_array_fail_tests(struct qbrt_test *all)
 		QBRT_TEST(every_failed_allocation_changes_nothing),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

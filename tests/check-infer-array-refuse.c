@@ -222,7 +222,7 @@ START_TEST(staging_goes_with_the_launch)
 }
 END_TEST
 
-size_t add_array_refuse_tests(struct qbrt_test *all)
+void add_array_refuse_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(outputs_that_overlap_are_refused),
@@ -234,6 +234,5 @@ size_t add_array_refuse_tests(struct qbrt_test *all)
 		QBRT_TEST(staging_goes_with_the_launch),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

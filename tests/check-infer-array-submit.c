@@ -353,7 +353,7 @@ START_TEST(every_failed_allocation_of_a_queued_call_changes_nothing)
 }
 END_TEST
 
-size_t add_array_submit_tests(struct qbrt_test *all)
+void add_array_submit_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_queued_call_gives_what_a_blocking_one_gives),
@@ -371,6 +371,5 @@ size_t add_array_submit_tests(struct qbrt_test *all)
 			every_failed_allocation_of_a_queued_call_changes_nothing),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

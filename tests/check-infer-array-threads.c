@@ -178,7 +178,7 @@ START_TEST(dispose_under_load_ends_calls_cleanly)
 }
 END_TEST
 
-size_t add_array_thread_tests(struct qbrt_test *all)
+void add_array_thread_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(eight_threads_get_their_own_results),
@@ -186,6 +186,5 @@ size_t add_array_thread_tests(struct qbrt_test *all)
 		QBRT_TEST(dispose_under_load_ends_calls_cleanly),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

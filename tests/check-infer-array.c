@@ -454,14 +454,13 @@ int main(void)
 		QBRT_TEST(a_speedrun_runs_and_copies_nothing),
 		QBRT_TEST(a_model_without_inputs_runs),
 	};
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_array_batch_tests(all + num);
-	num += add_array_fail_tests(all + num);
-	num += add_array_refuse_tests(all + num);
-	num += add_array_submit_tests(all + num);
-	num += add_array_thread_tests(all + num);
-	return qbrt_test_run("infer-array", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_array_batch_tests(&all);
+	add_array_fail_tests(&all);
+	add_array_refuse_tests(&all);
+	add_array_submit_tests(&all);
+	add_array_thread_tests(&all);
+	return qbrt_test_run("infer-array", all.tests, all.num);
 }

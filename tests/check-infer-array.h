@@ -14,12 +14,12 @@
 #include "models.h"
 #include "test-util.h"
 
-/* Add the tests of a part behind those that are there; return how many. */
-size_t add_array_batch_tests(struct qbrt_test *all);
-size_t add_array_fail_tests(struct qbrt_test *all);
-size_t add_array_refuse_tests(struct qbrt_test *all);
-size_t add_array_submit_tests(struct qbrt_test *all);
-size_t add_array_thread_tests(struct qbrt_test *all);
+/* Each adds the tests of its part. */
+void add_array_batch_tests(struct qbrt_tests *all);
+void add_array_fail_tests(struct qbrt_tests *all);
+void add_array_refuse_tests(struct qbrt_tests *all);
+void add_array_submit_tests(struct qbrt_tests *all);
+void add_array_thread_tests(struct qbrt_tests *all);
 
 struct array_rig {
 	struct qbrt_accelerator *acc;

@@ -8,7 +8,6 @@
 #include "check-infer.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "util.h"
 
@@ -84,12 +83,11 @@ START_TEST(nothing_but_the_last_store_moves_bytes)
 }
 END_TEST
 
-size_t add_infer_copy_tests(struct qbrt_test *all)
+void add_infer_copy_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(nothing_but_the_last_store_moves_bytes),
 	};
 
-	__real_memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -168,7 +168,7 @@ START_TEST(processes_with_a_core_each_work_side_by_side)
 }
 END_TEST
 
-size_t add_infer_fork_tests(struct qbrt_test *all)
+void add_infer_fork_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(
@@ -178,6 +178,5 @@ size_t add_infer_fork_tests(struct qbrt_test *all)
 		QBRT_TEST(processes_with_a_core_each_work_side_by_side),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

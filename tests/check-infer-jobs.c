@@ -6,7 +6,6 @@
 #include "check-infer.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "count-alloc.h"
 #include "kmd-watch.h"
@@ -314,7 +313,7 @@ START_TEST(every_failed_allocation_of_a_call_changes_nothing)
 }
 END_TEST
 
-size_t add_infer_job_tests(struct qbrt_test *all)
+void add_infer_job_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_out_of_time_invalidates_its_outputs),
@@ -332,6 +331,5 @@ size_t add_infer_job_tests(struct qbrt_test *all)
 		QBRT_TEST(every_failed_allocation_of_a_call_changes_nothing),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

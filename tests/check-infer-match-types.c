@@ -343,7 +343,7 @@ START_TEST(caches_are_refused_by_name)
 }
 END_TEST
 
-size_t add_match_type_tests(struct qbrt_test *all)
+void add_match_type_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(types_are_never_cast_silently),
@@ -359,6 +359,5 @@ size_t add_match_type_tests(struct qbrt_test *all)
 			       qbrt_array_size(bad_arrays)),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -430,10 +430,9 @@ int main(void)
 		QBRT_TEST(a_long_complaint_is_cut),
 	};
 
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_match_type_tests(all + num);
-	return qbrt_test_run("infer-match", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_match_type_tests(&all);
+	return qbrt_test_run("infer-match", all.tests, all.num);
 }

@@ -361,7 +361,7 @@ START_TEST(an_alias_that_the_model_declares_is_allowed)
 }
 END_TEST
 
-size_t add_infer_refuse_tests(struct qbrt_test *all)
+void add_infer_refuse_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(null_handles_and_arrays_are_refused),
@@ -376,6 +376,5 @@ size_t add_infer_refuse_tests(struct qbrt_test *all)
 		QBRT_TEST(an_alias_that_the_model_declares_is_allowed),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -2,8 +2,6 @@
 /* Which shapes an inference takes: leading axes, HWC, variants, variable axes. */
 #include "check-infer.h"
 
-#include <string.h>
-
 #include "kmd-watch.h"
 #include "util.h"
 
@@ -288,7 +286,7 @@ START_TEST(a_variant_of_the_same_shape_is_chosen_by_its_type)
 }
 END_TEST
 
-size_t add_infer_shape_tests(struct qbrt_test *all)
+void add_infer_shape_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_leading_axis_of_1_is_allowed),
@@ -300,6 +298,5 @@ size_t add_infer_shape_tests(struct qbrt_test *all)
 		QBRT_TEST(a_batch_of_the_variant_is_a_leading_axis),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -105,13 +104,12 @@ START_TEST(read_only_memory_is_an_input_and_no_output)
 }
 END_TEST
 
-size_t add_infer_shared_tests(struct qbrt_test *all)
+void add_infer_shared_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(views_of_one_buffer_may_lie_side_by_side),
 		QBRT_TEST(read_only_memory_is_an_input_and_no_output),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

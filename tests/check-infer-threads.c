@@ -429,7 +429,7 @@ START_TEST(a_refused_call_takes_no_lock)
 }
 END_TEST
 
-size_t add_infer_thread_tests(struct qbrt_test *all)
+void add_infer_thread_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(sixteen_threads_get_their_own_results),
@@ -445,6 +445,5 @@ size_t add_infer_thread_tests(struct qbrt_test *all)
 		QBRT_TEST(a_refused_call_takes_no_lock),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

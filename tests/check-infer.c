@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "count-alloc.h"
 #include "kmd-watch.h"
@@ -266,16 +265,15 @@ int main(void)
 		QBRT_TEST(more_models_than_queues_are_launched_and_run),
 		QBRT_TEST(the_digits_are_recognised),
 	};
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_infer_refuse_tests(all + num);
-	num += add_infer_shape_tests(all + num);
-	num += add_infer_job_tests(all + num);
-	num += add_infer_thread_tests(all + num);
-	num += add_infer_fork_tests(all + num);
-	num += add_infer_shared_tests(all + num);
-	num += add_infer_copy_tests(all + num);
-	return qbrt_test_run("infer", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_infer_refuse_tests(&all);
+	add_infer_shape_tests(&all);
+	add_infer_job_tests(&all);
+	add_infer_thread_tests(&all);
+	add_infer_fork_tests(&all);
+	add_infer_shared_tests(&all);
+	add_infer_copy_tests(&all);
+	return qbrt_test_run("infer", all.tests, all.num);
 }

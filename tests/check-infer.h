@@ -8,13 +8,13 @@
 #include "rig.h"
 #include "test-util.h"
 
-/* Add the tests of a part behind those that are there; return how many. */
-size_t add_infer_refuse_tests(struct qbrt_test *all);
-size_t add_infer_shape_tests(struct qbrt_test *all);
-size_t add_infer_job_tests(struct qbrt_test *all);
-size_t add_infer_thread_tests(struct qbrt_test *all);
-size_t add_infer_fork_tests(struct qbrt_test *all);
-size_t add_infer_shared_tests(struct qbrt_test *all);
-size_t add_infer_copy_tests(struct qbrt_test *all);
+/* Each adds the tests of its part. */
+void add_infer_refuse_tests(struct qbrt_tests *all);
+void add_infer_shape_tests(struct qbrt_tests *all);
+void add_infer_job_tests(struct qbrt_tests *all);
+void add_infer_thread_tests(struct qbrt_tests *all);
+void add_infer_fork_tests(struct qbrt_tests *all);
+void add_infer_shared_tests(struct qbrt_tests *all);
+void add_infer_copy_tests(struct qbrt_tests *all);
 
 #endif

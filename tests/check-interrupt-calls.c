@@ -391,7 +391,7 @@ START_TEST(an_interrupted_launch_changes_nothing)
 }
 END_TEST
 
-size_t add_interrupt_call_tests(struct qbrt_test *all)
+void add_interrupt_call_tests(struct qbrt_tests *all)
 {
 	const int num = qbrt_array_size(waits);
 	const struct qbrt_test tests[] = {
@@ -404,7 +404,5 @@ size_t add_interrupt_call_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(an_interrupted_launch_changes_nothing, 2),
 	};
 
-	for (size_t i = 0; i < qbrt_array_size(tests); i++)
-		all[i] = tests[i];
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -10,7 +10,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gated.h"
 #include "soft/soft.h"
@@ -146,7 +145,7 @@ START_TEST(who_tries_a_full_queue_asks)
 }
 END_TEST
 
-size_t add_interrupt_job_tests(struct qbrt_test *all)
+void add_interrupt_job_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_result_is_kept_while_the_program_is_asked),
@@ -155,6 +154,5 @@ size_t add_interrupt_job_tests(struct qbrt_test *all)
 		QBRT_LOOP_TEST(who_tries_a_full_queue_asks, 2),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

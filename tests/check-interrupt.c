@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,11 +154,10 @@ int main(void)
 		QBRT_TEST(function_and_argument_belong_together),
 		QBRT_TEST(a_child_may_set_and_ask),
 	};
-	struct qbrt_test all[16];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_interrupt_call_tests(all + num);
-	num += add_interrupt_job_tests(all + num);
-	return qbrt_test_run("interrupt", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_interrupt_call_tests(&all);
+	add_interrupt_job_tests(&all);
+	return qbrt_test_run("interrupt", all.tests, all.num);
 }

@@ -8,8 +8,8 @@
 
 #include "test-util.h"
 
-size_t add_interrupt_call_tests(struct qbrt_test *all);
-size_t add_interrupt_job_tests(struct qbrt_test *all);
+void add_interrupt_call_tests(struct qbrt_tests *all);
+void add_interrupt_job_tests(struct qbrt_tests *all);
 
 struct answer {
 	atomic_bool says_stop;

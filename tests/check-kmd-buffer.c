@@ -453,7 +453,7 @@ START_TEST(memory_of_a_running_job_is_never_handed_out)
 }
 END_TEST
 
-void kmd_buffer_tests(struct kmd_tests *all)
+void kmd_buffer_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(new_memory_is_zero),

@@ -293,7 +293,7 @@ START_TEST(copies_respect_weights_and_brackets)
 }
 END_TEST
 
-void kmd_copy_tests(struct kmd_tests *all)
+void kmd_copy_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(copies_equal_a_c_loop),

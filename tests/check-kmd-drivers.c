@@ -20,7 +20,7 @@ START_TEST(the_driver_has_a_node)
 }
 END_TEST
 
-const char *kmd_choose_drivers(struct kmd_tests *all)
+const char *kmd_choose_drivers(struct qbrt_tests *all)
 {
 	const struct qbrt_test test = QBRT_TEST(the_driver_has_a_node);
 	int num = 0;

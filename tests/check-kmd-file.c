@@ -228,7 +228,7 @@ START_TEST(threads_use_each_others_queues)
 }
 END_TEST
 
-void kmd_file_tests(struct kmd_tests *all)
+void kmd_file_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(handles_belong_to_one_file),

@@ -6,7 +6,6 @@
 #include "check-kmd.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "prog.h"
 #include "util.h"
@@ -377,7 +376,7 @@ START_TEST(closing_a_file_ends_its_jobs)
 }
 END_TEST
 
-void kmd_order_tests(struct kmd_tests *all)
+void kmd_order_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_waits_for_its_syncs),

@@ -17,7 +17,7 @@ START_TEST(the_driver_under_test_is_drm)
 }
 END_TEST
 
-const char *kmd_choose_drivers(struct kmd_tests *all)
+const char *kmd_choose_drivers(struct qbrt_tests *all)
 {
 	const struct qbrt_test test = QBRT_TEST(the_driver_under_test_is_drm);
 

@@ -331,7 +331,7 @@ START_TEST(programs_never_share_scratch)
 }
 END_TEST
 
-void kmd_program_tests(struct kmd_tests *all)
+void kmd_program_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(sizes_and_alignment_are_checked_before_reading),

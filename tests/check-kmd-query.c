@@ -379,7 +379,7 @@ START_TEST(old_events_are_lost_and_the_reader_sees_how_many)
 }
 END_TEST
 
-void kmd_query_tests(struct kmd_tests *all)
+void kmd_query_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(an_answer_fills_the_room_and_no_byte_more),

@@ -355,7 +355,7 @@ START_TEST(timeline_and_queue_go_in_either_order)
 }
 END_TEST
 
-void kmd_queue_tests(struct kmd_tests *all)
+void kmd_queue_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(numbers_start_at_one_and_never_come_back),

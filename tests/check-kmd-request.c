@@ -437,7 +437,7 @@ START_TEST(absent_features_are_refused_as_told)
 }
 END_TEST
 
-void kmd_request_tests(struct kmd_tests *all)
+void kmd_request_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(unknown_numbers_and_directions_are_refused),

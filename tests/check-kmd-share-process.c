@@ -183,7 +183,7 @@ START_TEST(two_processes_share_bytes)
 }
 END_TEST
 
-void kmd_share_process_tests(struct kmd_tests *all)
+void kmd_share_process_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(memory_outlives_the_process_that_made_it),

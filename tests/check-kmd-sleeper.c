@@ -124,7 +124,7 @@ START_TEST(a_wait_gets_its_result_after_1100_later_jobs)
 }
 END_TEST
 
-void kmd_sleeper_tests(struct kmd_tests *all)
+void kmd_sleeper_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(destroying_a_queue_ends_its_waits),

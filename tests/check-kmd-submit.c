@@ -7,7 +7,6 @@
 #include "check-kmd.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "util.h"
@@ -482,7 +481,7 @@ START_TEST(items_use_their_own_ranges)
 }
 END_TEST
 
-void kmd_submit_tests(struct kmd_tests *all)
+void kmd_submit_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(each_fault_has_its_code),

@@ -164,7 +164,7 @@ START_TEST(an_eventfd_ends_with_its_timeline)
 }
 END_TEST
 
-void kmd_syncobj_eventfd_tests(struct kmd_tests *all)
+void kmd_syncobj_eventfd_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(an_eventfd_is_told_once),

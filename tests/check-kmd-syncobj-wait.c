@@ -456,7 +456,7 @@ START_TEST(four_threads_use_each_others_timelines)
 }
 END_TEST
 
-void kmd_syncobj_wait_tests(struct kmd_tests *all)
+void kmd_syncobj_wait_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(waits_end_as_their_flags_say),

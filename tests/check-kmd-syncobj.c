@@ -309,7 +309,7 @@ START_TEST(transfer_waits_for_the_source_to_be_submitted)
 }
 END_TEST
 
-void kmd_syncobj_tests(struct kmd_tests *all)
+void kmd_syncobj_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_timeline_begins_at_zero_and_grows),

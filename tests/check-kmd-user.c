@@ -225,7 +225,7 @@ START_TEST(bad_pointers_are_refused_and_leave_nothing)
 }
 END_TEST
 
-void kmd_user_tests(struct kmd_tests *all)
+void kmd_user_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(array_elements_of_a_job_are_checked),

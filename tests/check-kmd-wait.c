@@ -437,7 +437,7 @@ START_TEST(waits_are_not_delayed_by_other_queues)
 }
 END_TEST
 
-void kmd_wait_tests(struct kmd_tests *all)
+void kmd_wait_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(bad_waits_are_refused),

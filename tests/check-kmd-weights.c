@@ -219,7 +219,7 @@ START_TEST(weights_are_no_binding_of_a_job)
 }
 END_TEST
 
-void kmd_weights_tests(struct kmd_tests *all)
+void kmd_weights_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(weights_are_bound_as_a_binding_is),

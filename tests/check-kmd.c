@@ -5,24 +5,19 @@
  */
 #include "check-kmd.h"
 
-#include <assert.h>
-#include <string.h>
-
 #include "util.h"
 
-void kmd_add_tests(struct kmd_tests *all, const struct qbrt_test *tests,
+void kmd_add_tests(struct qbrt_tests *all, const struct qbrt_test *tests,
 		   size_t num)
 {
-	assert(all->num + num <= qbrt_array_size(all->tests));
-	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
-	for (size_t i = 0; i < num; i++)
-		all->tests[all->num + i].num_rounds = kmd_num_drivers;
-	all->num += num;
+	qbrt_tests_add(all, tests, num);
+	for (size_t i = all->num - num; i < all->num; i++)
+		all->tests[i].num_rounds = kmd_num_drivers;
 }
 
 int main(void)
 {
-	static struct kmd_tests all;
+	static struct qbrt_tests all;
 	const char *unit = kmd_choose_drivers(&all);
 
 	kmd_request_tests(&all);

@@ -118,34 +118,30 @@ void kmd_begin_set(int driver, struct kmd_set *set);
 void kmd_end_set(struct kmd_set *set);
 
 /* The tests of one file each, added to those of the program. */
-struct kmd_tests {
-	struct qbrt_test tests[512];
-	size_t num;
-};
-void kmd_add_tests(struct kmd_tests *all, const struct qbrt_test *tests,
+void kmd_add_tests(struct qbrt_tests *all, const struct qbrt_test *tests,
 		   size_t num);
 /*
  * Sets the drivers, adds tests of their own and names the unit: what tells
  * check-kmd from check-kmd-over-drm.
  */
-const char *kmd_choose_drivers(struct kmd_tests *all);
-void kmd_request_tests(struct kmd_tests *all);
-void kmd_user_tests(struct kmd_tests *all);
-void kmd_file_tests(struct kmd_tests *all);
-void kmd_query_tests(struct kmd_tests *all);
-void kmd_buffer_tests(struct kmd_tests *all);
-void kmd_program_tests(struct kmd_tests *all);
-void kmd_weights_tests(struct kmd_tests *all);
-void kmd_queue_tests(struct kmd_tests *all);
-void kmd_sleeper_tests(struct kmd_tests *all);
-void kmd_order_tests(struct kmd_tests *all);
-void kmd_submit_tests(struct kmd_tests *all);
-void kmd_copy_tests(struct kmd_tests *all);
-void kmd_wait_tests(struct kmd_tests *all);
-void kmd_share_tests(struct kmd_tests *all);
-void kmd_share_process_tests(struct kmd_tests *all);
-void kmd_syncobj_tests(struct kmd_tests *all);
-void kmd_syncobj_wait_tests(struct kmd_tests *all);
-void kmd_syncobj_eventfd_tests(struct kmd_tests *all);
+const char *kmd_choose_drivers(struct qbrt_tests *all);
+void kmd_request_tests(struct qbrt_tests *all);
+void kmd_user_tests(struct qbrt_tests *all);
+void kmd_file_tests(struct qbrt_tests *all);
+void kmd_query_tests(struct qbrt_tests *all);
+void kmd_buffer_tests(struct qbrt_tests *all);
+void kmd_program_tests(struct qbrt_tests *all);
+void kmd_weights_tests(struct qbrt_tests *all);
+void kmd_queue_tests(struct qbrt_tests *all);
+void kmd_sleeper_tests(struct qbrt_tests *all);
+void kmd_order_tests(struct qbrt_tests *all);
+void kmd_submit_tests(struct qbrt_tests *all);
+void kmd_copy_tests(struct qbrt_tests *all);
+void kmd_wait_tests(struct qbrt_tests *all);
+void kmd_share_tests(struct qbrt_tests *all);
+void kmd_share_process_tests(struct qbrt_tests *all);
+void kmd_syncobj_tests(struct qbrt_tests *all);
+void kmd_syncobj_wait_tests(struct qbrt_tests *all);
+void kmd_syncobj_eventfd_tests(struct qbrt_tests *all);
 
 #endif

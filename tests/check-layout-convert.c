@@ -100,13 +100,12 @@ START_TEST(a_conversion_is_the_same_in_every_mode_of_the_thread)
 }
 END_TEST
 
-size_t add_layout_convert_tests(struct qbrt_test *all)
+void add_layout_convert_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(quantising_rounds_ties_to_even),
 		QBRT_TEST(a_conversion_is_the_same_in_every_mode_of_the_thread),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -427,10 +427,9 @@ int main(void)
 		QBRT_TEST(what_converts_is_said),
 	};
 
-	struct qbrt_test all[32];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_layout_convert_tests(all + num);
-	return qbrt_test_run("layout", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_layout_convert_tests(&all);
+	return qbrt_test_run("layout", all.tests, all.num);
 }

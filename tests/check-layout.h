@@ -5,6 +5,6 @@
 
 #include "test-util.h"
 
-size_t add_layout_convert_tests(struct qbrt_test *all);
+void add_layout_convert_tests(struct qbrt_tests *all);
 
 #endif

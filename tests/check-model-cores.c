@@ -6,7 +6,6 @@
 #include "check-model.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "accelerator.h"
@@ -372,10 +371,11 @@ END_TEST
 /* MM13 */
 START_TEST(the_memory_estimate_follows_the_configuration)
 {
-	struct qbrt_accelerator *acc = open_device("aries", -1);
+	struct qbrt_accelerator *acc;
 
 	if (qbrt_test_has_huge_pages())
 		QBRT_TEST_SKIP("2 MiB pages are reserved: sizes are rounded");
+	acc = open_device("aries", -1);
 	for (size_t num = 0; num <= 8; num++) {
 		struct qbrt_model *model = load_count(num);
 		uint64_t free = get_memory_free(acc);
@@ -392,7 +392,7 @@ START_TEST(the_memory_estimate_follows_the_configuration)
 }
 END_TEST
 
-size_t add_model_cores_tests(struct qbrt_test *all)
+void add_model_cores_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_count_takes_the_least_loaded_cores),
@@ -406,6 +406,5 @@ size_t add_model_cores_tests(struct qbrt_test *all)
 		QBRT_TEST(the_memory_estimate_follows_the_configuration),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -402,7 +402,7 @@ START_TEST(loading_takes_at_most_2_1_times_the_weights)
 }
 END_TEST
 
-size_t add_model_info_tests(struct qbrt_test *all)
+void add_model_info_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(getters_of_null_answer_nothing),
@@ -419,6 +419,5 @@ size_t add_model_info_tests(struct qbrt_test *all)
 		QBRT_TEST(loading_takes_at_most_2_1_times_the_weights),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

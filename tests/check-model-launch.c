@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -421,7 +420,7 @@ START_TEST(every_failed_allocation_of_a_load_leaves_nothing)
 }
 END_TEST
 
-size_t add_model_launch_tests(struct qbrt_test *all)
+void add_model_launch_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_model_is_launched_once_and_again_after_dispose),
@@ -443,6 +442,5 @@ size_t add_model_launch_tests(struct qbrt_test *all)
 		QBRT_TEST(every_failed_allocation_of_a_load_leaves_nothing),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -6,8 +6,6 @@
  */
 #include "check-model.h"
 
-#include <string.h>
-
 #include "accelerator.h"
 #include "counters.h"
 #include "model.h"
@@ -240,7 +238,7 @@ START_TEST(clusters_that_the_device_lacks_are_refused)
 }
 END_TEST
 
-size_t add_model_modes_tests(struct qbrt_test *all)
+void add_model_modes_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(the_mode_is_resolved_at_load),
@@ -252,6 +250,5 @@ size_t add_model_modes_tests(struct qbrt_test *all)
 		QBRT_TEST(clusters_that_the_device_lacks_are_refused),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

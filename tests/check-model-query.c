@@ -262,7 +262,7 @@ START_TEST(scale_and_extent_queries_refuse_what_is_not_there)
 }
 END_TEST
 
-size_t add_model_query_tests(struct qbrt_test *all)
+void add_model_query_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(scales_are_of_the_tensor_or_per_channel),
@@ -275,6 +275,5 @@ size_t add_model_query_tests(struct qbrt_test *all)
 		QBRT_TEST(scale_and_extent_queries_refuse_what_is_not_there),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

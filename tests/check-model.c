@@ -367,9 +367,12 @@ START_TEST(ten_thousand_cycles_leave_nothing_behind)
 		if (i == 50)
 			nbytes = mallinfo2().uordblks;
 	}
-	/* a sanitizer's allocator does not tell */
+	/*
+	 * A sanitizer's allocator does not tell, and this one counts what it
+	 * keeps for a thread as used; a byte of each cycle would be 160 KB.
+	 */
 	if (is_whole)
-		ck_assert_uint_le(mallinfo2().uordblks, nbytes);
+		ck_assert_uint_le(mallinfo2().uordblks, nbytes + 4096);
 }
 END_TEST
 
@@ -462,14 +465,13 @@ int main(void)
 		QBRT_TEST(counters_have_cache_lines_of_their_own),
 		QBRT_TEST(a_child_of_fork_is_told_so_and_may_open_anew),
 	};
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_model_info_tests(all + num);
-	num += add_model_launch_tests(all + num);
-	num += add_model_cores_tests(all + num);
-	num += add_model_modes_tests(all + num);
-	num += add_model_query_tests(all + num);
-	return qbrt_test_run("model", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_model_info_tests(&all);
+	add_model_launch_tests(&all);
+	add_model_cores_tests(&all);
+	add_model_modes_tests(&all);
+	add_model_query_tests(&all);
+	return qbrt_test_run("model", all.tests, all.num);
 }

@@ -12,12 +12,12 @@
 
 #include "test-util.h"
 
-/* Add the tests of a part behind those that are there; return how many. */
-size_t add_model_launch_tests(struct qbrt_test *all);
-size_t add_model_info_tests(struct qbrt_test *all);
-size_t add_model_cores_tests(struct qbrt_test *all);
-size_t add_model_modes_tests(struct qbrt_test *all);
-size_t add_model_query_tests(struct qbrt_test *all);
+/* Each adds the tests of its part. */
+void add_model_launch_tests(struct qbrt_tests *all);
+void add_model_info_tests(struct qbrt_tests *all);
+void add_model_cores_tests(struct qbrt_tests *all);
+void add_model_modes_tests(struct qbrt_tests *all);
+void add_model_query_tests(struct qbrt_tests *all);
 
 #define GOLDEN_MODEL TEST_SRCDIR "/data/golden/copy64.qbm"
 

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -220,19 +220,50 @@ START_TEST(memory_that_cannot_be_mapped_is_not_imported)
 }
 END_TEST
 
-size_t pinned_fd_add_fail_tests(struct qbrt_test *all)
+/* Q500: up to the last byte, and not beyond; 4 KiB, or a page of 2 MiB */
+START_TEST(an_import_ends_within_the_buffer)
+{
+	struct qbrt_pinned_memory *mem, *view;
+	char beyond[64], all[64];
+	size_t size;
+	int fd;
+
+	pinned_fd_open_device();
+	mem = pinned_fd_alloc();
+	fd = pinned_fd_export(mem);
+	size = (size_t)lseek(fd, 0, SEEK_END);
+	(void)snprintf(beyond, sizeof(beyond), "65 bytes from byte %zu",
+		       size - 64);
+	(void)snprintf(all, sizeof(all), "the %zu bytes", size);
+	ck_assert_ok(pinned_fd_try_import(fd, size - 64, 64, &view));
+	qbrt_pinned_memory_free(view);
+	pinned_fd_refuse(fd, size - 64, 65, QBRT_PINNED_MEMORY_OUT_OF_BOUNDS,
+			 beyond);
+	pinned_fd_refuse(fd, size, 1, QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, all);
+	pinned_fd_refuse(fd, SIZE_MAX - 63, 128,
+			 QBRT_PINNED_MEMORY_OUT_OF_BOUNDS, "do not lie in");
+	pinned_fd_refuse(fd, 32, 1, QBRT_INVALID_ARGUMENT, "multiple of 64");
+	pinned_fd_refuse(fd, 1, 1, QBRT_INVALID_ARGUMENT, "offset is 1");
+	pinned_fd_refuse(fd, 0, 0, QBRT_INVALID_ARGUMENT, "extent 0");
+	ck_assert_int_eq(close(fd), 0);
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
+void pinned_fd_add_fail_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(the_drivers_answers_have_statuses,
 			       qbrt_array_size(answers)),
 		QBRT_LOOP_TEST(the_pool_is_emptied_before_exhaustion_is_told,
 			       2),
+		QBRT_TEST(an_import_ends_within_the_buffer),
 		QBRT_TEST(an_export_is_none_of_the_standard_three),
 		QBRT_TEST(each_reason_of_a_refused_import_has_its_sentence),
 		QBRT_TEST(a_memfd_that_has_grown_keeps_its_first_size),
 		QBRT_TEST(memory_that_cannot_be_mapped_is_not_imported),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

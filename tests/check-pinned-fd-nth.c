@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -188,13 +187,12 @@ START_TEST(each_allocation_and_each_request_may_fail)
 }
 END_TEST
 
-size_t pinned_fd_add_nth_tests(struct qbrt_test *all)
+void pinned_fd_add_nth_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(each_allocation_and_each_request_may_fail,
 			       NUM_KINDS * (int)qbrt_array_size(scenarios)),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -27,8 +27,8 @@ void pinned_fd_refuse(int fd, size_t offset, int64_t num_bytes,
 /* A second descriptor of it, which is read-only. */
 int pinned_fd_reopen_read_only(int fd);
 
-/* Add those of check-pinned-fd-fail.c and -nth.c; how many. */
-size_t pinned_fd_add_fail_tests(struct qbrt_test *all);
-size_t pinned_fd_add_nth_tests(struct qbrt_test *all);
+/* Add those of check-pinned-fd-fail.c and -nth.c. */
+void pinned_fd_add_fail_tests(struct qbrt_tests *all);
+void pinned_fd_add_nth_tests(struct qbrt_tests *all);
 
 #endif

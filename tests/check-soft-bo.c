@@ -392,7 +392,7 @@ START_TEST(the_pool_of_2_mib_pages_is_never_grown)
 }
 END_TEST
 
-void soft_bo_tests(struct soft_tests *all)
+void soft_bo_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(memory_files_are_sealed),
@@ -407,5 +407,5 @@ void soft_bo_tests(struct soft_tests *all)
 		QBRT_TEST(the_pool_of_2_mib_pages_is_never_grown),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

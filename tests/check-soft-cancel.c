@@ -255,7 +255,7 @@ START_TEST(a_cancelled_thread_ends_after_it_closed_a_file)
 }
 END_TEST
 
-void soft_cancel_tests(struct soft_tests *all)
+void soft_cancel_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_cancelled_thread_ends_after_its_request),
@@ -264,5 +264,5 @@ void soft_cancel_tests(struct soft_tests *all)
 		QBRT_TEST(a_cancelled_thread_ends_after_it_closed_a_file),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -204,7 +204,7 @@ START_TEST(many_sleepers_bring_no_write_under_a_lock_of_the_file)
 }
 END_TEST
 
-void soft_eventfd_tests(struct soft_tests *all)
+void soft_eventfd_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(submit_writes_eventfds_under_no_lock_of_the_file),
@@ -213,5 +213,5 @@ void soft_eventfd_tests(struct soft_tests *all)
 			many_sleepers_bring_no_write_under_a_lock_of_the_file),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -175,7 +175,7 @@ START_TEST(a_variable_gives_the_plan)
 }
 END_TEST
 
-void fault_infer_tests(struct fault_tests *all)
+void fault_infer_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(the_digits_are_recognised_after_a_fault,
@@ -184,5 +184,5 @@ void fault_infer_tests(struct fault_tests *all)
 		QBRT_TEST(a_variable_gives_the_plan),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "util.h"
@@ -244,11 +243,11 @@ START_TEST(no_plan_makes_a_job_lie_or_stay)
 }
 END_TEST
 
-void fault_load_tests(struct fault_tests *all)
+void fault_load_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(no_plan_makes_a_job_lie_or_stay),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -8,7 +8,6 @@
 
 #include <drm.h>
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "prog.h"
@@ -337,7 +336,7 @@ START_TEST(other_requests_return_while_a_job_hangs)
 }
 END_TEST
 
-void fault_stage_tests(struct fault_tests *all)
+void fault_stage_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(cancel_ends_a_job_at_each_stage, NUM_STAGES),
@@ -349,5 +348,5 @@ void fault_stage_tests(struct fault_tests *all)
 		QBRT_TEST(other_requests_return_while_a_job_hangs),
 	};
 
-	fault_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -6,7 +6,6 @@
  */
 #include "check-soft-fault.h"
 
-#include <assert.h>
 #include <drm.h>
 #include <errno.h>
 #include <sched.h>
@@ -389,14 +388,6 @@ START_TEST(poison_is_seen_where_nothing_was_written)
 }
 END_TEST
 
-void fault_add_tests(struct fault_tests *all, const struct qbrt_test *tests,
-		     size_t num)
-{
-	assert(all->num + num <= qbrt_array_size(all->tests));
-	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
-	all->num += num;
-}
-
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -406,9 +397,9 @@ int main(void)
 		QBRT_LOOP_TEST(dev_is_the_number_of_the_node, 2),
 		QBRT_LOOP_TEST(poison_is_seen_where_nothing_was_written, 2),
 	};
-	static struct fault_tests all;
+	static struct qbrt_tests all;
 
-	fault_add_tests(&all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
 	fault_stage_tests(&all);
 	fault_infer_tests(&all);
 	fault_load_tests(&all);

@@ -55,14 +55,8 @@ void fault_check_end(const struct drm_qbnpu_wait *wait,
 		     const struct fault_end *end);
 
 /* The tests of one file each, added to those of the program. */
-struct fault_tests {
-	struct qbrt_test tests[64];
-	size_t num;
-};
-void fault_add_tests(struct fault_tests *all, const struct qbrt_test *tests,
-		     size_t num);
-void fault_stage_tests(struct fault_tests *all);
-void fault_load_tests(struct fault_tests *all);
-void fault_infer_tests(struct fault_tests *all);
+void fault_stage_tests(struct qbrt_tests *all);
+void fault_load_tests(struct qbrt_tests *all);
+void fault_infer_tests(struct qbrt_tests *all);
 
 #endif

@@ -287,7 +287,7 @@ START_TEST(a_limit_of_file_sizes_is_no_signal)
 }
 END_TEST
 
-void soft_fd_tests(struct soft_tests *all)
+void soft_fd_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_number_that_becomes_another_file_is_not_mapped),
@@ -298,5 +298,5 @@ void soft_fd_tests(struct soft_tests *all)
 		QBRT_TEST(a_limit_of_file_sizes_is_no_signal),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -8,7 +8,6 @@
 #include <drm.h>
 #include <errno.h>
 #include <malloc.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "count-alloc.h"
@@ -324,7 +323,7 @@ START_TEST(each_failing_allocation_of_open_is_no_memory)
 }
 END_TEST
 
-void soft_inline_tests(struct soft_tests *all)
+void soft_inline_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(jobs_run_inline_only_when_they_may),
@@ -335,5 +334,5 @@ void soft_inline_tests(struct soft_tests *all)
 		QBRT_TEST(each_failing_allocation_of_open_is_no_memory),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

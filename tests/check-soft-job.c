@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "device/core.h"
 #include "sim.h"
@@ -355,7 +354,7 @@ START_TEST(a_job_that_does_not_stop_outlives_its_file)
 }
 END_TEST
 
-void soft_job_tests(struct soft_tests *all)
+void soft_job_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_busy_core_makes_the_job_queue),
@@ -368,5 +367,5 @@ void soft_job_tests(struct soft_tests *all)
 		QBRT_TEST(a_job_that_does_not_stop_outlives_its_file),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -380,7 +380,7 @@ START_TEST(a_query_needs_little_stack)
 }
 END_TEST
 
-void soft_limit_tests(struct soft_tests *all)
+void soft_limit_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(callers_share_a_core_without_threads),
@@ -392,5 +392,5 @@ void soft_limit_tests(struct soft_tests *all)
 		QBRT_TEST(a_query_needs_little_stack),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -354,7 +354,7 @@ START_TEST(an_import_that_finds_nothing_left_changes_nothing)
 }
 END_TEST
 
-void soft_share_tests(struct soft_tests *all)
+void soft_share_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(what_is_no_memory_or_can_shrink_is_refused),
@@ -368,5 +368,5 @@ void soft_share_tests(struct soft_tests *all)
 		QBRT_TEST(an_import_that_finds_nothing_left_changes_nothing),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

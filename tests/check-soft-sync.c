@@ -284,7 +284,7 @@ START_TEST(no_memory_is_told_and_nothing_changed)
 }
 END_TEST
 
-void soft_sync_tests(struct soft_tests *all)
+void soft_sync_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(an_eventfd_needs_no_thread),
@@ -297,5 +297,5 @@ void soft_sync_tests(struct soft_tests *all)
 			       qbrt_array_size(fault_cases)),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -205,7 +205,7 @@ START_TEST(nothing_is_copied_from_nowhere)
 }
 END_TEST
 
-void soft_user_tests(struct soft_tests *all)
+void soft_user_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(memory_is_copied_wherever_it_lies),
@@ -215,5 +215,5 @@ void soft_user_tests(struct soft_tests *all)
 		QBRT_TEST(nothing_is_copied_from_nowhere),
 	};
 
-	soft_add_tests(all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

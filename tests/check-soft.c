@@ -6,7 +6,6 @@
  */
 #include "check-soft.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -269,14 +268,6 @@ START_TEST(the_nth_request_fails_when_it_is_told_to)
 }
 END_TEST
 
-void soft_add_tests(struct soft_tests *all, const struct qbrt_test *tests,
-		    size_t num)
-{
-	assert(all->num + num <= qbrt_array_size(all->tests));
-	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
-	all->num += num;
-}
-
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -289,9 +280,9 @@ int main(void)
 		QBRT_TEST(what_is_not_as_asked_for_is_logged),
 		QBRT_TEST(the_nth_request_fails_when_it_is_told_to),
 	};
-	static struct soft_tests all;
+	static struct qbrt_tests all;
 
-	soft_add_tests(&all, tests, qbrt_array_size(tests));
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
 	soft_bo_tests(&all);
 	soft_cancel_tests(&all);
 	soft_eventfd_tests(&all);

@@ -5,21 +5,15 @@
 
 #include "check-kmd.h"
 
-struct soft_tests {
-	struct qbrt_test tests[96];
-	size_t num;
-};
-void soft_add_tests(struct soft_tests *all, const struct qbrt_test *tests,
-		    size_t num);
-void soft_bo_tests(struct soft_tests *all);
-void soft_cancel_tests(struct soft_tests *all);
-void soft_eventfd_tests(struct soft_tests *all);
-void soft_fd_tests(struct soft_tests *all);
-void soft_user_tests(struct soft_tests *all);
-void soft_job_tests(struct soft_tests *all);
-void soft_inline_tests(struct soft_tests *all);
-void soft_limit_tests(struct soft_tests *all);
-void soft_share_tests(struct soft_tests *all);
-void soft_sync_tests(struct soft_tests *all);
+void soft_bo_tests(struct qbrt_tests *all);
+void soft_cancel_tests(struct qbrt_tests *all);
+void soft_eventfd_tests(struct qbrt_tests *all);
+void soft_fd_tests(struct qbrt_tests *all);
+void soft_user_tests(struct qbrt_tests *all);
+void soft_job_tests(struct qbrt_tests *all);
+void soft_inline_tests(struct qbrt_tests *all);
+void soft_limit_tests(struct qbrt_tests *all);
+void soft_share_tests(struct qbrt_tests *all);
+void soft_sync_tests(struct qbrt_tests *all);
 
 #endif

@@ -323,7 +323,7 @@ START_TEST(recording_keeps_errno)
 }
 END_TEST
 
-size_t add_trace_cut_tests(struct qbrt_test *all)
+void add_trace_cut_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_trace_can_be_read_after_kill),
@@ -336,6 +336,5 @@ size_t add_trace_cut_tests(struct qbrt_test *all)
 		QBRT_TEST(recording_keeps_errno),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

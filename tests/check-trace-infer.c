@@ -484,7 +484,7 @@ START_TEST(a_thousand_starts_and_stops_under_load)
 }
 END_TEST
 
-size_t add_trace_infer_tests(struct qbrt_test *all)
+void add_trace_infer_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_hundred_inferences_are_a_hundred_runs),
@@ -495,6 +495,5 @@ size_t add_trace_infer_tests(struct qbrt_test *all)
 		QBRT_TEST(a_thousand_starts_and_stops_under_load),
 	};
 
-	memcpy(all, tests, sizeof(tests));
-	return qbrt_array_size(tests);
+	qbrt_tests_add(all, tests, qbrt_array_size(tests));
 }

@@ -483,11 +483,10 @@ int main(void)
 		QBRT_TEST(a_child_of_fork_records_nothing),
 		QBRT_TEST(a_jobs_events_lie_inside_its_call),
 	};
-	struct qbrt_test all[64];
-	size_t num = qbrt_array_size(tests);
+	static struct qbrt_tests all;
 
-	memcpy(all, tests, sizeof(tests));
-	num += add_trace_infer_tests(all + num);
-	num += add_trace_cut_tests(all + num);
-	return qbrt_test_run("trace", all, num);
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_trace_infer_tests(&all);
+	add_trace_cut_tests(&all);
+	return qbrt_test_run("trace", all.tests, all.num);
 }

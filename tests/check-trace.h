@@ -13,8 +13,8 @@
 
 #include "test-util.h"
 
-size_t add_trace_infer_tests(struct qbrt_test *all);
-size_t add_trace_cut_tests(struct qbrt_test *all);
+void add_trace_infer_tests(struct qbrt_tests *all);
+void add_trace_cut_tests(struct qbrt_tests *all);
 
 /* An empty folder, and the path of a file in it that is not there yet. */
 struct trace_folder {

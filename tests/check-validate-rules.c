@@ -363,9 +363,9 @@ START_TEST(two_faults_give_the_earlier_one)
 }
 END_TEST
 
-size_t get_rule_tests(struct qbrt_test *tests)
+void add_rule_tests(struct qbrt_tests *all)
 {
-	const struct qbrt_test own[] = {
+	const struct qbrt_test tests[] = {
 		QBRT_TEST(feature_that_the_device_lacks_is_not_supported),
 		QBRT_TEST(minor_version_above_the_caps_is_refused),
 		QBRT_TEST(size_out_of_range_is_refused),
@@ -378,6 +378,5 @@ size_t get_rule_tests(struct qbrt_test *tests)
 		QBRT_TEST(two_faults_give_the_earlier_one),
 	};
 
-	memcpy(tests, own, sizeof(own));
-	return sizeof(own) / sizeof(own[0]);
+	qbrt_tests_add(all, tests, sizeof(tests) / sizeof(tests[0]));
 }

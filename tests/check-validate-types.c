@@ -424,9 +424,9 @@ START_TEST(facts_hold_bindings_parameters_and_pairs)
 }
 END_TEST
 
-size_t get_type_tests(struct qbrt_test *tests)
+void add_type_tests(struct qbrt_tests *all)
 {
-	const struct qbrt_test own[] = {
+	const struct qbrt_test tests[] = {
 		QBRT_LOOP_TEST(each_reserved_byte_of_a_command_is_checked,
 			       sizeof(reserved) / sizeof(reserved[0])),
 		QBRT_LOOP_TEST(unary_functions_take_their_types_and_no_others,
@@ -445,6 +445,5 @@ size_t get_type_tests(struct qbrt_test *tests)
 		QBRT_TEST(facts_hold_bindings_parameters_and_pairs),
 	};
 
-	memcpy(tests, own, sizeof(own));
-	return sizeof(own) / sizeof(own[0]);
+	qbrt_tests_add(all, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -281,13 +281,12 @@ int main(void)
 	};
 	/* NOLINTNEXTLINE(concurrency-mt-unsafe): no thread yet */
 	const char *corpus = getenv("QBRUNTIME_WRITE_CORPUS");
-	struct qbrt_test tests[32];
-	size_t num = sizeof(cases) / sizeof(cases[0]);
+	static struct qbrt_tests all;
 
 	if (corpus)
 		return write_corpus(corpus);
-	memcpy(tests, cases, sizeof(cases));
-	num += get_rule_tests(tests + num);
-	num += get_type_tests(tests + num);
-	return qbrt_test_run("validate", tests, num);
+	qbrt_tests_add(&all, cases, sizeof(cases) / sizeof(cases[0]));
+	add_rule_tests(&all);
+	add_type_tests(&all);
+	return qbrt_test_run("validate", all.tests, all.num);
 }

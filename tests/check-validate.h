@@ -131,8 +131,8 @@ void build_bad(const struct bad_case *bad, struct prog *prog);
 int validate(const struct prog *prog, const struct qbnpu_caps *caps,
 	     struct qbnpu_report *report, struct qbnpu_facts **facts);
 
-/* check-validate-rules.c, check-validate-types.c: their tests, how many */
-size_t get_rule_tests(struct qbrt_test *tests);
-size_t get_type_tests(struct qbrt_test *tests);
+/* check-validate-rules.c, check-validate-types.c: each adds its tests */
+void add_rule_tests(struct qbrt_tests *all);
+void add_type_tests(struct qbrt_tests *all);
 
 #endif

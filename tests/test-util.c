@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "util.h"
 
 /* Tests of isa/, soft/ and device/ link without lib/counters.c. */
 #pragma weak qbrt_counters
@@ -315,6 +316,15 @@ static int print_results(const char *unit, SRunner *runner)
 	       num_skipped, srunner_ntests_failed(runner));
 	free(results);
 	return srunner_ntests_failed(runner);
+}
+
+void qbrt_tests_add(struct qbrt_tests *all, const struct qbrt_test *tests,
+		    size_t num)
+{
+	if (num > qbrt_array_size(all->tests) - all->num)
+		abort();
+	memcpy(all->tests + all->num, tests, num * sizeof(*tests));
+	all->num += num;
 }
 
 int qbrt_test_run(const char *unit, const struct qbrt_test *tests, size_t num)

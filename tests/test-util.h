@@ -47,6 +47,16 @@ struct qbrt_test {
 		function, #function, rounds \
 	}
 
+/* The tests of a program of several files, each of which adds its own. */
+struct qbrt_tests {
+	struct qbrt_test tests[512];
+	size_t num;
+};
+
+/* Aborts where they are too many. */
+void qbrt_tests_add(struct qbrt_tests *all, const struct qbrt_test *tests,
+		    size_t num);
+
 /* Runs them in order; what main returns: 0 if none failed. */
 int qbrt_test_run(const char *unit, const struct qbrt_test *tests, size_t num);
 

@@ -19,7 +19,7 @@
 
 #define NUM_OBJECTS 256
 #define NUM_THREADS 8
-#define WEIGHTS_NBYTES (1u << 20)
+#define WEIGHTS_NBYTES (2u << 20) /* whole pages of any size */
 #define NUM_INFERS 10000
 #define NUM_LOADS 100
 #define NUM_ALLOCS 1000
