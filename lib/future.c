@@ -24,6 +24,7 @@
 
 static struct qbrt_future *from_job(const struct qbrt_job *job)
 {
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is not const in itself */
 	return (struct qbrt_future *)(uintptr_t)job;
 }
 

@@ -158,8 +158,9 @@ static enum qbrt_status match_query(const struct qbrt_model *model,
 
 	if (!status)
 		status = qbrt_arrays_check(model, inputs);
-	if (!status)
-		status = qbrt_arrays_match(model, known.flags, inputs, match);
+	if (status)
+		return status;
+	status = qbrt_arrays_match(model, known.flags, inputs, match);
 	return qbrt_match_end(status, match, inputs);
 }
 

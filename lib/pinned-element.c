@@ -15,13 +15,14 @@
 #define TEXT_SIZE 192 /* of a shape of eight axes */
 
 static enum qbrt_status find_element(const struct qbrt_pinned_memory *mem,
-				     const int64_t *index, int64_t *offset)
+				     const int64_t *index, size_t ndim,
+				     int64_t *offset)
 {
 	char text[TEXT_SIZE];
 	size_t i;
 
 	*offset = 0;
-	for (i = 0; i < mem->ndim; i++) {
+	for (i = 0; i < ndim; i++) {
 		if (index[i] < 0 || index[i] >= mem->shape[i])
 			return qbrt_fail(
 				QBRT_PINNED_MEMORY_OUT_OF_BOUNDS,
@@ -78,14 +79,15 @@ static SLOW enum qbrt_status read_slowly(const struct qbrt_pinned_memory *mem,
 					 const int64_t *index, size_t ndim,
 					 enum qbrt_dtype dtype, void *value)
 {
-	enum qbrt_status status = qbrt_pinned_memory_check_null(
-		mem, index, ndim, "index", value, "value");
+	enum qbrt_status status;
 	int64_t offset;
 
+	if (qbrt_pinned_memory_has_null(mem, index, ndim, value))
+		return qbrt_pinned_memory_refuse_null(mem, "index", value,
+						      "value");
+	status = qbrt_pinned_memory_check_access(mem, ndim, dtype);
 	if (!status)
-		status = qbrt_pinned_memory_check_access(mem, ndim, dtype);
-	if (!status)
-		status = find_element(mem, index, &offset);
+		status = find_element(mem, index, ndim, &offset);
 	if (!status)
 		status = qbrt_pinned_memory_begin_read(mem);
 	if (status)
@@ -138,14 +140,15 @@ static SLOW enum qbrt_status write_slowly(struct qbrt_pinned_memory *mem,
 					  enum qbrt_dtype dtype,
 					  const void *value)
 {
-	enum qbrt_status status = qbrt_pinned_memory_check_null(
-		mem, index, ndim, "index", value, "value");
+	enum qbrt_status status;
 	int64_t offset;
 
+	if (qbrt_pinned_memory_has_null(mem, index, ndim, value))
+		return qbrt_pinned_memory_refuse_null(mem, "index", value,
+						      "value");
+	status = qbrt_pinned_memory_check_access(mem, ndim, dtype);
 	if (!status)
-		status = qbrt_pinned_memory_check_access(mem, ndim, dtype);
-	if (!status)
-		status = find_element(mem, index, &offset);
+		status = find_element(mem, index, ndim, &offset);
 	if (!status)
 		status = qbrt_pinned_memory_begin_write(mem, false);
 	if (status)

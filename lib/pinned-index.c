@@ -27,14 +27,11 @@ struct walk {
 	int64_t offset; /* of the slice's first element in the buffer */
 };
 
-enum qbrt_status qbrt_pinned_memory_check_null(const void *mem,
-					       const void *axes, size_t ndim,
-					       const char *axes_name,
-					       const void *data,
-					       const char *data_name)
+enum qbrt_status qbrt_pinned_memory_refuse_null(const void *mem,
+						const char *axes_name,
+						const void *data,
+						const char *data_name)
 {
-	if (mem && data && (axes || !ndim))
-		return QBRT_OK;
 	return qbrt_fail(QBRT_INVALID_ARGUMENT, "%s is NULL",
 			 !mem    ? "mem"
 			 : !data ? data_name
@@ -331,13 +328,14 @@ qbrt_pinned_memory_read_slice(const struct qbrt_pinned_memory *mem,
 			      const struct qbrt_slice *slices, size_t ndim,
 			      const struct qbrt_array *dst)
 {
-	enum qbrt_status status = qbrt_pinned_memory_check_null(
-		mem, slices, ndim, "slices", dst, "dst");
 	struct walk walk = { 0 };
+	enum qbrt_status status;
 
-	if (!status)
-		status = prepare(mem, slices, ndim, dst, &walk,
-				 walk.dst_strides, walk.src_strides);
+	if (qbrt_pinned_memory_has_null(mem, slices, ndim, dst))
+		return qbrt_pinned_memory_refuse_null(mem, "slices", dst,
+						      "dst");
+	status = prepare(mem, slices, ndim, dst, &walk, walk.dst_strides,
+			 walk.src_strides);
 	if (!status)
 		status = qbrt_pinned_memory_begin_read(mem);
 	if (status)
@@ -363,13 +361,14 @@ qbrt_pinned_memory_write_slice(struct qbrt_pinned_memory *mem,
 			       const struct qbrt_slice *slices, size_t ndim,
 			       const struct qbrt_array *src)
 {
-	enum qbrt_status status = qbrt_pinned_memory_check_null(
-		mem, slices, ndim, "slices", src, "src");
 	struct walk walk = { 0 };
+	enum qbrt_status status;
 
-	if (!status)
-		status = prepare(mem, slices, ndim, src, &walk,
-				 walk.src_strides, walk.dst_strides);
+	if (qbrt_pinned_memory_has_null(mem, slices, ndim, src))
+		return qbrt_pinned_memory_refuse_null(mem, "slices", src,
+						      "src");
+	status = prepare(mem, slices, ndim, src, &walk, walk.src_strides,
+			 walk.dst_strides);
 	if (!status)
 		status = qbrt_pinned_memory_begin_write(mem,
 							is_whole(mem, slices));
@@ -384,13 +383,13 @@ QBRT_API enum qbrt_status
 qbrt_pinned_memory_fill(struct qbrt_pinned_memory *mem, enum qbrt_dtype dtype,
 			const void *value)
 {
-	enum qbrt_status status =
-		qbrt_pinned_memory_check_null(mem, NULL, 0, "", value, "value");
+	enum qbrt_status status;
 	size_t filled, chunk;
 	char *bytes;
 
-	if (!status)
-		status = qbrt_pinned_memory_check_access(mem, mem->ndim, dtype);
+	if (qbrt_pinned_memory_has_null(mem, NULL, 0, value))
+		return qbrt_pinned_memory_refuse_null(mem, "", value, "value");
+	status = qbrt_pinned_memory_check_access(mem, mem->ndim, dtype);
 	if (!status)
 		status = qbrt_pinned_memory_begin_write(mem, true);
 	if (status)

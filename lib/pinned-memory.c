@@ -129,6 +129,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 		return qbrt_fail_errno(
 			QBRT_AT_BO_CREATE, -ENOMEM,
 			"no memory for a pinned memory's handle");
+	handle->nbytes = 0;
 	status = qbrt_pinned_memory_set_shape(handle, device, dtype, shape,
 					      ndim);
 	if (!status)

@@ -49,11 +49,18 @@ qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem);
 
 /* ---- pinned-index.c: what accesses of the host have in common ---- */
 
-enum qbrt_status qbrt_pinned_memory_check_null(const void *mem,
+static inline bool qbrt_pinned_memory_has_null(const void *mem,
 					       const void *axes, size_t ndim,
-					       const char *axes_name,
-					       const void *data,
-					       const char *data_name);
+					       const void *data)
+{
+	return !mem || !data || (!axes && ndim);
+}
+
+/* Which one it is. */
+enum qbrt_status qbrt_pinned_memory_refuse_null(const void *mem,
+						const char *axes_name,
+						const void *data,
+						const char *data_name);
 enum qbrt_status
 qbrt_pinned_memory_check_access(const struct qbrt_pinned_memory *mem,
 				size_t ndim, enum qbrt_dtype dtype);
