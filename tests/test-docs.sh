@@ -110,7 +110,7 @@ cut -d' ' -f1 "$work/declared" | LC_ALL=C comm -23 - "$work/symbols" >"$work/ext
 verdict "qbrt.h declares nothing that the map lacks" "$work/extra"
 
 # TODO (when EVENT): what
-grep -rnE '\b(TODO|FIXME|XXX)\b' include lib kmod-shim tools examples tests man scripts 2>/dev/null |
+grep -rnE '\b(TODO|FIXME|XXX)\b' include lib kmod-shim python tools examples tests man scripts 2>/dev/null |
 	grep -v 'tests/test-docs.sh\|tests/guards/' >"$work/todos"
 grep -vE 'TODO \(when [^)]+\): ' "$work/todos" >"$work/bad-todos"
 verdict "each TODO says when it falls due" "$work/bad-todos"

@@ -22,7 +22,7 @@ fresh() {
 	mkdir "$work/tree"
 	(cd "$root" && tar -cf - --exclude=tests/fuzz/corpus --exclude='*.o' --exclude='*.lo' \
 		--exclude=.libs --exclude=.deps \
-		include lib kmod-shim tests docs man scripts examples tools README.md .clang-format .clang-tidy) |
+		include lib kmod-shim python tests docs man scripts examples tools README.md .clang-format .clang-tidy) |
 		tar -xf - -C "$work/tree"
 }
 

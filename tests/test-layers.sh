@@ -79,7 +79,7 @@ verdict "system calls, variables, plugins, threads and words have one door each"
 
 # Files up to 500 lines, but tables, contract headers and the validator.
 : >"$work/lengths"
-find include lib kmod-shim tools examples tests -name '*.[ch]' -o -name '*.py' | sort |
+find include lib kmod-shim python tools examples tests -name '*.[ch]' -o -name '*.py' | sort |
 while read -r f; do
 	limit=500
 	case $f in
@@ -93,7 +93,7 @@ done
 verdict "no file is longer than its limit" "$work/lengths"
 
 # Functions up to 60 lines: from a line that ends a head with { in column 0.
-find lib kmod-shim -name '*.c' | sort | xargs awk '
+find lib kmod-shim python/src -name '*.c' | sort | xargs awk '
 FNR == 1 { start = 0 }
 /^\{/ { start = FNR }
 /^\}/ { if (start && FNR - start + 1 > 62) print FILENAME ":" start ": function body of " FNR - start - 1 " lines, at most 60"; start = 0 }

@@ -16,13 +16,21 @@ if ! "$PYTHON" -c 'import pytest, numpy, onnx' 2>/dev/null; then
 fi
 stage=$(mktemp -d) || exit 1
 trap 'rm -rf "$stage"' EXIT
-make -C "$build/tools" -s install DESTDIR="$stage" >"$stage/log" 2>&1 || {
-	sed 's/^/# /' "$stage/log"
-	echo "not ok 1 - make install stages qbcompile"
-	echo "1..1"
-	exit 1
+for folder in lib python tools; do
+	make -C "$build/$folder" -s install DESTDIR="$stage" >"$stage/log" 2>&1 || {
+		sed 's/^/# /' "$stage/log"
+		echo "not ok 1 - make install stages $folder"
+		echo "1..1"
+		exit 1
+	}
+done
+parent() { # the folder above a staged file's
+	dirname "$(dirname "$(find "$stage" -path "*/$1")")"
 }
-package=$(dirname "$(find "$stage" -path '*/qbcompile/container.py')")
+# without the package its tests skip
+if grep -q '^pkgpyexec_DATA' "$build/python/Makefile"; then
+	runtime=$(parent qbruntime/pinned_memory.py)
+fi
 # a sanitizer's runtime must be there before Python is
 preload=
 case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
@@ -30,7 +38,9 @@ case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
 esac
 cd "$top/tests/python" || exit 1
 exec env LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 \
-	PYTHONPATH="$(dirname "$package")" QBRUNTIME_TEST_TOP="$top" \
+	PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}" \
+	LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
+	QBRUNTIME_TEST_TOP="$top" \
 	QBRUNTIME_TEST_BUILD="$build" \
 	QBRUNTIME_TEST_BIN="$(dirname "$(find "$stage" -name qbm -path '*/bin/*')")" \
 	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider .

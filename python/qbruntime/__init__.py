@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""An open runtime for NPU accelerators.
+
+    with qbruntime.Accelerator() as acc, qbruntime.Model("model.qbm") as model:
+        model.launch(acc)
+        x, y = model.allocate_inputs(), model.allocate_outputs()
+        x[0][:] = picture
+        model.infer_pinned_memory(x, y)
+
+Importing it opens no device, starts no thread and imports no NumPy.
+"""
+
+from . import version
+from .accelerator import Accelerator
+from .model import Model, estimate_memory, load
+from .pinned_memory import PinnedMemory
+from .qbruntime import (
+    QbBufferError,
+    QbCancelledError,
+    QbClosedError,
+    QbDeviceLostError,
+    QbDeviceNotFoundError,
+    QbDtypeError,
+    QbInvalidArgumentError,
+    QbModelFileError,
+    QbNotAliveError,
+    QbOutOfMemoryError,
+    QbRuntimeError,
+    QbShapeError,
+    QbTimeoutError,
+    QbUnsupportedError,
+    set_log_level,
+    start_tracing_events,
+    stop_tracing_events,
+)
+from .type import (
+    BufferInfo,
+    CacheInfo,
+    CacheType,
+    Cluster,
+    Core,
+    CoreAllocationPolicy,
+    CoreId,
+    CoreMode,
+    DataType,
+    DeviceInfo,
+    LogLevel,
+    Scale,
+    StatusCode,
+    get_available_device_numbers,
+    get_available_devices,
+)
+from .version import (
+    __api_version__,
+    __git_version__,
+    __product__,
+    __vendor__,
+    __version__,
+)
+
+# No name that Python or NumPy define (type), none that programs use (model).
+__all__ = [
+    "Accelerator",
+    "BufferInfo",
+    "CacheInfo",
+    "CacheType",
+    "Cluster",
+    "Core",
+    "CoreAllocationPolicy",
+    "CoreId",
+    "CoreMode",
+    "DataType",
+    "DeviceInfo",
+    "LogLevel",
+    "Model",
+    "PinnedMemory",
+    "QbBufferError",
+    "QbCancelledError",
+    "QbClosedError",
+    "QbDeviceLostError",
+    "QbDeviceNotFoundError",
+    "QbDtypeError",
+    "QbInvalidArgumentError",
+    "QbModelFileError",
+    "QbNotAliveError",
+    "QbOutOfMemoryError",
+    "QbRuntimeError",
+    "QbShapeError",
+    "QbTimeoutError",
+    "QbUnsupportedError",
+    "Scale",
+    "StatusCode",
+    "__api_version__",
+    "__git_version__",
+    "__product__",
+    "__vendor__",
+    "__version__",
+    "estimate_memory",
+    "get_available_device_numbers",
+    "get_available_devices",
+    "load",
+    "set_log_level",
+    "start_tracing_events",
+    "stop_tracing_events",
+    "version",
+]

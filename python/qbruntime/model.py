@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Models: compiled files that run on an Accelerator."""
+
+from .qbruntime import Accelerator, Model, estimate_memory
+from .type import BufferInfo, CacheInfo, Cluster, Core, CoreId, CoreMode, Scale
+
+
+def load(path, model_config=None):
+    """Open the default device, load a model file and launch it there.
+
+    The model keeps the device. On failure nothing stays open, and the error is
+    that of the step that failed.
+    """
+    acc = Accelerator()
+    model = Model(path, model_config)
+    model.launch(acc)
+    return model
+
+
+__all__ = [
+    "BufferInfo",
+    "CacheInfo",
+    "Cluster",
+    "Core",
+    "CoreId",
+    "CoreMode",
+    "Model",
+    "Scale",
+    "estimate_memory",
+    "load",
+]

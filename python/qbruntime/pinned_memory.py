@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+"""Memory that the host and the NPU share."""
+
+from .qbruntime import PinnedMemory
+
+__all__ = ["PinnedMemory"]

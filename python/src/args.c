@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Python values to C ones and back. What is of a wrong type is a TypeError;
+ * whether a value makes sense is left to the library, which has the sentence.
+ */
+#include "module.h"
+
+/* As NumPy calls them. */
+static const char *const dtype_names[QBPY_NUM_DTYPES] = {
+	[QBRT_DTYPE_FLOAT32] = "float32",   [QBRT_DTYPE_UINT8] = "uint8",
+	[QBRT_DTYPE_INT8] = "int8",         [QBRT_DTYPE_FLOAT16] = "float16",
+	[QBRT_DTYPE_INT16] = "int16",       [QBRT_DTYPE_UINT16] = "uint16",
+	[QBRT_DTYPE_INT32] = "int32",       [QBRT_DTYPE_UINT32] = "uint32",
+	[QBRT_DTYPE_INT64] = "int64",       [QBRT_DTYPE_UINT64] = "uint64",
+	[QBRT_DTYPE_FLOAT64] = "float64",   [QBRT_DTYPE_BOOL] = "bool",
+	[QBRT_DTYPE_BFLOAT16] = "bfloat16",
+};
+
+int qbpy_parse_int(PyObject *object, const char *name, long long *value)
+{
+	PyObject *number;
+	int overflow;
+
+	if (PyBool_Check(object) || !PyIndex_Check(object)) {
+		PyObject *type = PyObject_Type(object);
+
+		if (type)
+			PyErr_Format(PyExc_TypeError, "%s is an int, got %R",
+				     name, type);
+		Py_XDECREF(type);
+		return -1;
+	}
+	number = PyNumber_Index(object);
+	if (!number)
+		return -1;
+	*value = PyLong_AsLongLongAndOverflow(number, &overflow);
+	Py_DECREF(number);
+	if (overflow)
+		*value = overflow < 0 ? LLONG_MIN : LLONG_MAX;
+	return !overflow && *value == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Negative: the largest, which no array has; the library refuses it. */
+int qbpy_parse_size(PyObject *object, const char *name, size_t *value)
+{
+	long long number;
+
+	if (qbpy_parse_int(object, name, &number))
+		return -1;
+	*value = number < 0 ? SIZE_MAX : (size_t)number;
+	return 0;
+}
+
+static int parse_extents(PyObject *sequence, int64_t shape[QBPY_MAX_NDIM])
+{
+	Py_ssize_t num = PySequence_Size(sequence);
+
+	if (num > QBPY_MAX_NDIM) {
+		PyErr_Format(PyExc_ValueError,
+			     "shape has %zd axes, at most %d are allowed", num,
+			     QBPY_MAX_NDIM);
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < num; i++) {
+		PyObject *item = PySequence_GetItem(sequence, i);
+		long long extent;
+		int ret = item ? qbpy_parse_int(item, "an extent of shape",
+						&extent)
+			       : -1;
+
+		Py_XDECREF(item);
+		if (ret)
+			return -1;
+		shape[i] = extent;
+	}
+	return (int)num;
+}
+
+int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM])
+{
+	long long extent;
+
+	if (PySequence_Check(object) && !PyUnicode_Check(object))
+		return parse_extents(object, shape);
+	if (!PyIndex_Check(object)) {
+		(void)qbpy_raise_type("an int or a sequence of int for shape",
+				      object);
+		return -1;
+	}
+	if (qbpy_parse_int(object, "shape", &extent))
+		return -1;
+	shape[0] = extent;
+	return 1;
+}
+
+/* Text attributes of a numpy.dtype: 0 and text, "" for what is no str. */
+static int read_text(PyObject *object, const char *name, char *text,
+		     Py_ssize_t size)
+{
+	PyObject *value = PyObject_GetAttrString(object, name);
+	const char *utf8 = NULL;
+	Py_ssize_t length = 0;
+
+	if (!value)
+		return -1;
+	text[0] = '\0';
+	if (PyUnicode_Check(value))
+		utf8 = PyUnicode_AsUTF8AndSize(value, &length);
+	if (utf8 && length < size)
+		memcpy(text, utf8, (size_t)length + 1);
+	Py_DECREF(value);
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_numpy_dtype(PyObject *numpy_dtype, enum qbrt_dtype *dtype)
+{
+	PyObject *is_native = PyObject_GetAttrString(numpy_dtype, "isnative");
+	int native = is_native ? PyObject_IsTrue(is_native) : -1;
+	char name[16];
+
+	Py_XDECREF(is_native);
+	if (native < 0 || read_text(numpy_dtype, "name", name, sizeof(name)))
+		return -1;
+	for (int i = 0; native && i < QBPY_NUM_DTYPES; i++) {
+		if (strcmp(dtype_names[i], name) == 0) {
+			*dtype = (enum qbrt_dtype)i;
+			return 0;
+		}
+	}
+	PyErr_Format(PyExc_TypeError,
+		     "dtype %R is not one of pinned memory: a fixed-width "
+		     "number or bool in native byte order",
+		     numpy_dtype);
+	return -1;
+}
+
+static int parse_member(PyObject *object, enum qbrt_dtype *dtype)
+{
+	long value = PyLong_AsLong(object);
+
+	if (value < 0 || value >= QBPY_NUM_DTYPES) {
+		if (!PyErr_Occurred())
+			PyErr_Format(PyExc_ValueError,
+				     "%R is no type of an element", object);
+		return -1;
+	}
+	*dtype = (enum qbrt_dtype)value;
+	return 0;
+}
+
+int qbpy_parse_dtype(struct qbpy_state *state, PyObject *object,
+		     enum qbrt_dtype *dtype)
+{
+	PyObject *numpy, *numpy_dtype;
+	int ret;
+
+	*dtype = QBRT_DTYPE_FLOAT32;
+	if (!object || object == Py_None)
+		return 0;
+	ret = PyObject_IsInstance(object, state->classes[QBPY_DATA_TYPE]);
+	if (ret)
+		return ret < 0 ? -1 : parse_member(object, dtype);
+	numpy = qbpy_import_numpy(state);
+	if (!numpy)
+		return -1;
+	numpy_dtype = PyObject_CallMethod(numpy, "dtype", "O", object);
+	if (!numpy_dtype)
+		return -1;
+	ret = read_numpy_dtype(numpy_dtype, dtype);
+	Py_DECREF(numpy_dtype);
+	return ret;
+}
+
+static int read_int(PyObject *object, const char *name, long *value)
+{
+	PyObject *attribute = PyObject_GetAttrString(object, name);
+
+	if (!attribute)
+		return -1;
+	*value = PyLong_AsLong(attribute);
+	Py_DECREF(attribute);
+	return *value == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int qbpy_parse_core_id(PyObject *object, struct qbrt_core_id *core_id)
+{
+	long cluster, core;
+
+	if (read_int(object, "cluster", &cluster) ||
+	    read_int(object, "core", &core))
+		return -1;
+	core_id->cluster = (enum qbrt_cluster)cluster;
+	core_id->core = (enum qbrt_core)core;
+	return 0;
+}
+
+const char *qbpy_dtype_name(enum qbrt_dtype dtype)
+{
+	return dtype_names[dtype];
+}
+
+PyObject *qbpy_shape_to_tuple(const int64_t *shape, size_t ndim)
+{
+	PyObject *tuple = PyTuple_New((Py_ssize_t)ndim);
+
+	for (size_t i = 0; tuple && i < ndim; i++) {
+		PyObject *extent = PyLong_FromLongLong(shape[i]);
+
+		if (!extent || PyTuple_SetItem(tuple, (Py_ssize_t)i, extent))
+			Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+PyObject *qbpy_enum(struct qbpy_state *state, enum qbpy_class which, long value)
+{
+	if (!state->classes[which]) {
+		PyErr_SetString(PyExc_RuntimeError, "qbruntime has ended");
+		return NULL;
+	}
+	return PyObject_CallFunction(state->classes[which], "l", value);
+}
+
+PyObject *qbpy_mask_to_list(struct qbpy_state *state, enum qbpy_class which,
+			    uint32_t mask)
+{
+	PyObject *list = PyList_New(0);
+
+	for (long bit = 0; list && bit < 32; bit++) {
+		PyObject *member;
+
+		if (!(mask >> bit & 1))
+			continue;
+		member = qbpy_enum(state, which, bit);
+		if (!member || PyList_Append(list, member))
+			Py_CLEAR(list);
+		Py_XDECREF(member);
+	}
+	return list;
+}
+
+PyObject *qbpy_core_id(struct qbpy_state *state,
+		       const struct qbrt_core_id *core_id)
+{
+	return PyObject_CallFunction(state->classes[QBPY_CORE_ID], "ll",
+				     (long)core_id->cluster,
+				     (long)core_id->core);
+}
+
+PyObject *qbpy_text(const char *text)
+{
+	if (!text)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/*
+ * qbruntime.qbruntime: the module, its functions, the GIL and signals, and NumPy
+ * once it is needed. module.h says how it all hangs together.
+ */
+#include "module.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+static struct PyModuleDef definition;
+
+PyMODINIT_FUNC PyInit_qbruntime(void);
+
+/* What qbpy_begin_wait() set aside on this thread; NULL: it has the GIL. */
+static _Thread_local PyThreadState *waiting;
+
+void qbpy_begin_wait(void)
+{
+	waiting = PyEval_SaveThread();
+}
+
+void qbpy_end_wait(void)
+{
+	PyThreadState *thread = waiting;
+
+	waiting = NULL;
+	PyEval_RestoreThread(thread);
+}
+
+/*
+ * Python runs signal handlers on its main thread alone, which is the process's
+ * first. A handler may come back to the library and wait in there itself.
+ */
+static bool interrupt(void *arg)
+{
+	bool is_to_stop;
+
+	(void)arg;
+	if (!waiting || gettid() != getpid())
+		return false;
+	qbpy_end_wait();
+	is_to_stop = PyErr_Occurred() || PyErr_CheckSignals();
+	qbpy_begin_wait();
+	return is_to_stop;
+}
+
+/* A class of Python's has no module, but a base that is ours. */
+struct qbpy_state *qbpy_get_state(PyTypeObject *type)
+{
+	for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
+		PyObject *module = PyType_GetModule(type);
+
+		if (module && PyModule_GetDef(module) == &definition)
+			return PyModule_GetState(module);
+		PyErr_Clear();
+	}
+	PyErr_SetString(PyExc_TypeError, "this type is not of qbruntime");
+	return NULL;
+}
+
+int qbpy_add_type(PyObject *module, enum qbpy_type which, PyType_Spec *spec,
+		  PyObject *bases)
+{
+	struct qbpy_state *state = PyModule_GetState(module);
+	PyObject *type = PyType_FromModuleAndSpec(module, spec, bases);
+
+	if (!type)
+		return -1;
+	state->types[which] = (PyTypeObject *)type;
+	return PyModule_AddType(module, state->types[which]);
+}
+
+void *qbpy_alloc_object(PyTypeObject *type)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+	return alloc(type, 0);
+}
+
+void qbpy_free_object(void *object)
+{
+	PyTypeObject *type = Py_TYPE(object);
+	freefunc free = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+	free(object);
+	Py_DECREF(type);
+}
+
+PyObject *qbpy_import_numpy(struct qbpy_state *state)
+{
+	if (state->numpy)
+		return state->numpy;
+	PyObject *numpy = PyImport_ImportModule("numpy");
+	PyObject *asarray =
+		numpy ? PyObject_GetAttrString(numpy, "asarray") : NULL;
+
+	if (!asarray) {
+		Py_XDECREF(numpy);
+		return NULL;
+	}
+	/* the import may have let another thread come first */
+	QBPY_REPLACE(state->asarray, asarray);
+	QBPY_REPLACE(state->numpy, numpy);
+	return state->numpy;
+}
+
+struct qbpy_scratch *qbpy_get_scratch(struct qbpy_state *state,
+				      enum qbrt_dtype dtype)
+{
+	struct qbpy_scratch *scratch = &state->scratch[dtype];
+	PyObject *numpy, *array, *numpy_dtype;
+	Py_buffer view;
+
+	if (scratch->array)
+		return scratch;
+	numpy = qbpy_import_numpy(state);
+	if (!numpy)
+		return NULL;
+	array = PyObject_CallMethod(numpy, "empty", "is", 1,
+				    qbpy_dtype_name(dtype));
+	numpy_dtype = array ? PyObject_GetAttrString(array, "dtype") : NULL;
+	if (!numpy_dtype || PyObject_GetBuffer(array, &view, PyBUF_WRITABLE)) {
+		Py_XDECREF(numpy_dtype);
+		Py_XDECREF(array);
+		return NULL;
+	}
+	/* nobody else has the array, so its memory stays where it is */
+	scratch->data = view.buf;
+	PyBuffer_Release(&view);
+	QBPY_REPLACE(scratch->dtype, numpy_dtype);
+	QBPY_REPLACE(scratch->array, array);
+	return scratch;
+}
+
+PyDoc_STRVAR(set_log_level_doc,
+	     "set_log_level($module, level, /)\n--\n\n"
+	     "Write log lines at or above level, a LogLevel, from now on, in "
+	     "the whole\nprocess.");
+
+static PyObject *set_log_level(PyObject *module, PyObject *level)
+{
+	long long value;
+
+	if (qbpy_parse_int(level, "level", &value))
+		return NULL;
+	if (value < 0 || value > QBRT_LOG_LEVEL_OFF)
+		value = 0; /* the library says what it takes */
+	if (qbpy_check(PyModule_GetState(module),
+		       qbrt_set_log_level((enum qbrt_log_level)value), NULL))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(start_tracing_events_doc,
+	     "start_tracing_events($module, path, /)\n--\n\n"
+	     "Record what the library and its devices do in a new file of "
+	     "Chrome trace events.\n\nFalse: a trace is active already, or the "
+	     "file cannot be created.");
+
+static PyObject *start_tracing_events(PyObject *module, PyObject *object)
+{
+	enum qbrt_status status;
+	PyObject *path;
+
+	if (!PyUnicode_FSConverter(object, &path))
+		return NULL;
+	qbpy_begin_wait();
+	status = qbrt_trace_start(PyBytes_AsString(path));
+	qbpy_end_wait();
+	Py_DECREF(path);
+	if (status == QBRT_INVALID_ARGUMENT)
+		Py_RETURN_FALSE;
+	if (qbpy_check(PyModule_GetState(module), status, NULL))
+		return NULL;
+	Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(stop_tracing_events_doc,
+	     "stop_tracing_events($module, /)\n--\n\n"
+	     "End the trace; its file is complete then. Without a trace "
+	     "nothing happens.");
+
+static PyObject *stop_tracing_events(PyObject *module, PyObject *none)
+{
+	enum qbrt_status status;
+
+	(void)none;
+	qbpy_begin_wait();
+	status = qbrt_trace_stop();
+	qbpy_end_wait();
+	if (qbpy_check(PyModule_GetState(module), status, NULL))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(
+	device_numbers_doc,
+	"get_available_device_numbers($module, device_name=None)\n--\n\n"
+	"The numbers of the visible devices, of a name or alias if one is "
+	"given.\n\nRaises QbDeviceNotFoundError if the alias means devices "
+	"of several names.");
+
+PyDoc_STRVAR(devices_doc, "get_available_devices($module, /)\n--\n\n"
+			  "The distinct names of the visible devices.");
+
+PyDoc_STRVAR(estimate_memory_doc,
+	     "estimate_memory($module, path, model_config=None)\n--\n\n"
+	     "Bytes of device memory that launching a model file takes; needs "
+	     "no device.");
+
+static PyMethodDef methods[] = {
+	{ "estimate_memory", (PyCFunction)(void (*)(void))qbpy_estimate_memory,
+	  METH_VARARGS | METH_KEYWORDS, estimate_memory_doc },
+	{ "get_available_device_numbers",
+	  (PyCFunction)(void (*)(void))qbpy_device_numbers,
+	  METH_VARARGS | METH_KEYWORDS, device_numbers_doc },
+	{ "get_available_devices", qbpy_devices, METH_NOARGS, devices_doc },
+	{ "set_log_level", set_log_level, METH_O, set_log_level_doc },
+	{ "start_tracing_events", start_tracing_events, METH_O,
+	  start_tracing_events_doc },
+	{ "stop_tracing_events", stop_tracing_events, METH_NOARGS,
+	  stop_tracing_events_doc },
+	{ NULL, NULL, 0, NULL },
+};
+
+/* qbruntime.type is being imported, or imports this module as its last act. */
+static int find_classes(struct qbpy_state *state)
+{
+	static const char *const names[QBPY_NUM_CLASSES] = {
+		[QBPY_BUFFER_INFO] = "BufferInfo",
+		[QBPY_CACHE_INFO] = "CacheInfo",
+		[QBPY_CACHE_TYPE] = "CacheType",
+		[QBPY_CLUSTER] = "Cluster",
+		[QBPY_CORE] = "Core",
+		[QBPY_CORE_ID] = "CoreId",
+		[QBPY_CORE_MODE] = "CoreMode",
+		[QBPY_DATA_TYPE] = "DataType",
+		[QBPY_DEVICE_INFO] = "DeviceInfo",
+		[QBPY_SCALE] = "Scale",
+		[QBPY_STATUS_CODE] = "StatusCode",
+	};
+	PyObject *module = PyImport_ImportModule("qbruntime.type");
+
+	for (size_t i = 0; module && i < QBPY_NUM_CLASSES; i++) {
+		state->classes[i] = PyObject_GetAttrString(module, names[i]);
+		if (!state->classes[i])
+			Py_CLEAR(module);
+	}
+	if (!module)
+		return -1;
+	Py_DECREF(module);
+	return 0;
+}
+
+static int exec(PyObject *module)
+{
+	struct qbpy_state *state = PyModule_GetState(module);
+
+	if (find_classes(state) || qbpy_add_errors(module, state) ||
+	    qbpy_add_accelerator(module) || qbpy_add_native(module) ||
+	    qbpy_add_pinned(module) || qbpy_add_cpu_access(module) ||
+	    qbpy_add_model(module) ||
+	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
+	    PyModule_AddStringConstant(module, "__git_version__",
+				       qbrt_git_version()))
+		return -1;
+	qbrt_set_interrupt_function(interrupt, NULL);
+	return 0;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+	struct qbpy_state *state = PyModule_GetState(module);
+
+	for (size_t i = 0; i < QBPY_NUM_ERRORS; i++)
+		Py_VISIT(state->errors[i]);
+	for (size_t i = 0; i < QBPY_NUM_CLASSES; i++)
+		Py_VISIT(state->classes[i]);
+	for (size_t i = 0; i < QBPY_NUM_TYPES; i++)
+		Py_VISIT(state->types[i]);
+	Py_VISIT(state->numpy);
+	Py_VISIT(state->asarray);
+	return 0;
+}
+
+static int clear(PyObject *module)
+{
+	struct qbpy_state *state = PyModule_GetState(module);
+
+	for (size_t i = 0; i < QBPY_NUM_ERRORS; i++)
+		Py_CLEAR(state->errors[i]);
+	for (size_t i = 0; i < QBPY_NUM_CLASSES; i++)
+		Py_CLEAR(state->classes[i]);
+	for (size_t i = 0; i < QBPY_NUM_TYPES; i++)
+		Py_CLEAR(state->types[i]);
+	Py_CLEAR(state->numpy);
+	Py_CLEAR(state->asarray);
+	for (size_t i = 0; i < QBPY_NUM_DTYPES; i++) {
+		Py_CLEAR(state->scratch[i].array);
+		Py_CLEAR(state->scratch[i].dtype);
+	}
+	return 0;
+}
+
+static void free_module(void *module)
+{
+	(void)clear(module);
+}
+
+static struct PyModuleDef_Slot slots[] = {
+	{ Py_mod_exec, exec },
+	{ 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+	.m_base = PyModuleDef_HEAD_INIT,
+	.m_name = "qbruntime.qbruntime",
+	.m_doc = "The classes and functions of qbruntime; import that instead.",
+	.m_size = sizeof(struct qbpy_state),
+	.m_methods = methods,
+	.m_slots = slots,
+	.m_traverse = traverse,
+	.m_clear = clear,
+	.m_free = free_module,
+};
+
+PyMODINIT_FUNC PyInit_qbruntime(void)
+{
+	return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+/*
+ * CpuAccess: the context that PinnedMemory.cpu_access() gives. While it is open
+ * it is a use of the memory, so that free() waits for its end.
+ */
+#include "module.h"
+
+struct cpu_access {
+	PyObject_HEAD struct qbpy_pinned *pinned;
+	uint32_t flags;
+	unsigned int depth; /* how often it is open: it may be entered again */
+};
+
+enum qbrt_status qbpy_begin_access(struct qbpy_native *native, uint32_t flags)
+{
+	enum qbrt_status status;
+
+	qbpy_begin_use(native);
+	qbpy_begin_wait();
+	status = qbrt_pinned_memory_begin_cpu_access(native->mem, flags);
+	qbpy_end_wait();
+	if (status)
+		qbpy_end_use(native);
+	return status;
+}
+
+enum qbrt_status qbpy_end_access(struct qbpy_native *native)
+{
+	enum qbrt_status status =
+		qbrt_pinned_memory_end_cpu_access(native->mem);
+
+	qbpy_end_use(native);
+	return status;
+}
+
+PyObject *qbpy_cpu_access(PyObject *self, PyObject *args, PyObject *kw)
+{
+	static char *keywords[] = { "write", NULL };
+	struct qbpy_pinned *pinned = (struct qbpy_pinned *)self;
+	struct cpu_access *access;
+	int is_write = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kw, "|p:cpu_access", keywords,
+					 &is_write) ||
+	    qbpy_check_open(pinned->native))
+		return NULL;
+	access = qbpy_alloc_object(pinned->state->types[QBPY_CPU_ACCESS]);
+	if (!access)
+		return NULL;
+	access->pinned = (struct qbpy_pinned *)Py_NewRef(self);
+	access->flags = QBRT_CPU_READ | (is_write ? QBRT_CPU_WRITE : 0u);
+	return (PyObject *)access;
+}
+
+static PyObject *enter(PyObject *object, PyObject *none)
+{
+	struct cpu_access *self = (struct cpu_access *)object;
+	struct qbpy_native *native = self->pinned->native;
+	enum qbrt_status status;
+
+	(void)none;
+	if (qbpy_check_open(native))
+		return NULL;
+	status = qbpy_begin_access(native, self->flags);
+	if (!status && PyErr_Occurred())
+		(void)qbpy_end_access(native);
+	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+		return NULL;
+	self->depth++;
+	return Py_NewRef((PyObject *)self->pinned);
+}
+
+static PyObject *exit_context(PyObject *object, PyObject *args)
+{
+	struct cpu_access *self = (struct cpu_access *)object;
+	struct qbpy_native *native = self->pinned->native;
+
+	(void)args;
+	if (!self->depth) {
+		PyErr_SetString(PyExc_RuntimeError, "the access is not open");
+		return NULL;
+	}
+	self->depth--;
+	if (qbpy_check(native->state, qbpy_end_access(native), NULL))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static void dealloc(PyObject *object)
+{
+	struct cpu_access *self = (struct cpu_access *)object;
+
+	while (self->depth) {
+		self->depth--;
+		(void)qbpy_end_access(self->pinned->native);
+	}
+	Py_XDECREF((PyObject *)self->pinned);
+	qbpy_free_object(self);
+}
+
+static PyMethodDef methods[] = {
+	{ "__enter__", enter, METH_NOARGS, NULL },
+	{ "__exit__", exit_context, METH_VARARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_dealloc, dealloc },
+	{ Py_tp_methods, methods },
+	{ 0, NULL },
+};
+
+static PyType_Spec spec = {
+	.name = "qbruntime.qbruntime.CpuAccess",
+	.basicsize = sizeof(struct cpu_access),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = slots,
+};
+
+int qbpy_add_cpu_access(PyObject *module)
+{
+	return qbpy_add_type(module, QBPY_CPU_ACCESS, &spec, NULL);
+}

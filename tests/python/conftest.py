@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the tests of the package qbruntime; they skip where it is not built."""
+
+import pytest
+from runtime_cases import COPY64, CORPUS
+
+
+@pytest.fixture
+def acc():
+    qbruntime = pytest.importorskip("qbruntime")
+    with qbruntime.Accelerator() as acc:
+        yield acc
+
+
+@pytest.fixture
+def launched(acc):
+    """Copies 64 bytes of type uint8."""
+    qbruntime = pytest.importorskip("qbruntime")
+    with qbruntime.Model(COPY64) as model:
+        model.launch(acc)
+        yield model
+
+
+@pytest.fixture
+def corpus_model(tmp_path):
+    """Gives a model file made of a text of tests/data/corpus, with edits."""
+    qbm = pytest.importorskip("qbcompile.qbm")
+
+    def make(name, edits=()):
+        text = (CORPUS / f"{name}.txt").read_text(encoding="utf-8")
+        for old, new in edits:
+            assert old in text
+            text = text.replace(old, new)
+        source, path = tmp_path / f"{name}.txt", tmp_path / f"{name}.qbm"
+        source.write_text(text, encoding="utf-8")
+        assert qbm.main(["asm", str(source), "-o", str(path)]) == 0
+        return path
+
+    return make

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the package qbruntime share: models, and other processes."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+TOP = Path(os.environ.get("QBRUNTIME_TEST_TOP", Path(__file__).parents[2]))
+COPY64 = TOP / "tests/data/golden/copy64.qbm"
+CORPUS = TOP / "tests/data/corpus"
+DIGITS = TOP / "examples/digits.qbm"
+# edits of variants.txt that leave core mode Single alone
+ONE_MODE = [("mode_mask=3", "mode_mask=1")] + [
+    (f"program={i},{i},-", f"program={i},-,-") for i in range(3)
+]
+
+
+def run_child(code, *arguments, check=True, **environ):
+    """Runs Python code in a process of its own; gives the finished process."""
+    child = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, **environ),
+    )
+    assert not check or child.returncode == 0, child.stdout + child.stderr
+    return child
+
+
+def enumerators(prefix):
+    """Name and value of the enumerators of the C header with that prefix."""
+    text = (TOP / "include/qbruntime/qbrt.h").read_text(encoding="utf-8")
+    pairs = re.findall(rf"\b({prefix}\w+) = (0x\w+|\d+)", text)
+    return {name: int(value, 0) for name, value in pairs}
+
+
+def count_fds():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident_kib():
+    """What of this process is in memory."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1])

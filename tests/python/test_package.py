@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""The package: names, import, module functions, exit, other interpreters."""
+
+import importlib
+import json
+import os
+import textwrap
+import types
+
+import pytest
+from runtime_cases import COPY64, count_fds, run_child
+
+qbruntime = pytest.importorskip("qbruntime")
+
+MODULES = ("accelerator", "model", "pinned_memory", "type", "version")
+
+
+def load_module(name):
+    return importlib.import_module(f"qbruntime.{name}")
+
+
+def test_the_package_is_called_qbruntime():
+    assert qbruntime.__name__ == "qbruntime"
+    assert isinstance(load_module("qbruntime"), types.ModuleType)
+
+
+# Q007
+@pytest.mark.parametrize("name", MODULES)
+def test_the_same_object_is_reached_by_every_path(name):
+    module = load_module(name)
+    for public in module.__all__:
+        assert getattr(module, public) is getattr(qbruntime, public)
+    assert load_module("type").CoreId is load_module("model").CoreId
+
+
+def test_every_public_name_exists():
+    for public in qbruntime.__all__:
+        assert getattr(qbruntime, public) is not None
+
+
+# Q008 Q009 Q749
+def test_import_leaves_the_process_as_it_was():
+    child = run_child(
+        """
+        import os, sys
+        before = os.listdir("/proc/self/fd")
+        import qbruntime
+        assert qbruntime.get_available_device_numbers() == []
+        assert qbruntime.get_available_devices() == []
+        assert os.listdir("/proc/self/fd") == before
+        assert len(os.listdir("/proc/self/task")) == 1
+        assert "numpy" not in sys.modules
+        maps = open("/proc/self/maps").read()
+        assert "libstdc++" not in maps and "libcuda" not in maps
+        """,
+        QBRUNTIME_SOFT_DEVICES="none",
+    )
+    assert child.stdout == child.stderr == ""
+
+
+# Q749
+def test_opening_starts_no_thread_and_ours_have_names():
+    run_child(
+        """
+        import os, sys, threading, qbruntime
+        def names():
+            return [open(f"/proc/self/task/{t}/comm").read().strip()
+                    for t in os.listdir("/proc/self/task")]
+        acc = qbruntime.Accelerator()
+        assert len(names()) == 1
+        model = qbruntime.Model(sys.argv[1])
+        model.launch(acc)
+        x = [model.allocate_inputs() for _ in range(4)]
+        def work(x):
+            for _ in range(100):
+                model.infer_pinned_memory(x)
+        threads = [threading.Thread(target=work, args=(i,)) for i in x]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        ours = [name for name in names() if not name.startswith("python")]
+        assert all(name.startswith("qbrt-") for name in ours), ours
+        """,
+        COPY64,
+    )
+
+
+# Q012 Q170 Q171 Q172
+def test_versions():
+    assert qbruntime.__version__ == qbruntime.version.__version__
+    assert qbruntime.__version__.count(".") == 2
+    assert isinstance(qbruntime.__git_version__, str)
+    assert qbruntime.__vendor__ == "qbruntime"
+    assert qbruntime.__product__ == "universal"
+    assert qbruntime.__api_version__ == "1.4"
+
+
+# Q014
+def test_a_star_import_shadows_nothing():
+    names = {}
+    exec("from qbruntime import *", names)
+    assert not {"type", "model", "future", "accelerator"} & set(names)
+    assert not set(qbruntime.__all__) & set(dir(__builtins__))
+    assert "version" in names and "Accelerator" in names
+
+
+# Q179 Q180 Q883
+def test_devices_by_number_and_name():
+    child = run_child(
+        """
+        import qbruntime as q
+        print(q.get_available_device_numbers(), q.get_available_devices())
+        print(q.get_available_device_numbers("aries"))
+        print(q.get_available_device_numbers(device_name="REGULUS"))
+        print(q.get_available_device_numbers("regulus-usb"))
+        try:
+            q.get_available_device_numbers("auto")
+        except q.QbDeviceNotFoundError as error:
+            print(error.status)
+        try:
+            q.Accelerator(0)
+        except q.QbDeviceNotFoundError as error:
+            print(error.status)
+        """,
+        QBRUNTIME_SOFT_DEVICES="aries:2,regulus:1",
+    )
+    assert child.stdout.splitlines() == [
+        "[0, 1, 0] ['aries-rb', 'regulus-ra']",
+        "[0, 1]",
+        "[0]",
+        "[]",
+        "StatusCode.Acc_AmbiguousDeviceName",
+        "StatusCode.Acc_AmbiguousDeviceName",
+    ]
+    for bad in (1, b"aries", ["aries"]):
+        with pytest.raises(TypeError):
+            qbruntime.get_available_device_numbers(bad)
+
+
+def test_the_log_level_is_set():
+    child = run_child(
+        """
+        import qbruntime
+        qbruntime.set_log_level(qbruntime.LogLevel.Off)
+        qbruntime.set_log_level(1)
+        for bad in (0, 7, -1, 2 ** 70):
+            try:
+                qbruntime.set_log_level(bad)
+            except qbruntime.QbInvalidArgumentError:
+                print("refused")
+        try:
+            qbruntime.set_log_level("debug")
+        except TypeError:
+            print("no int")
+        """
+    )
+    assert child.stdout.split() == ["refused"] * 4 + ["no", "int"]
+
+
+# Q176 Q177 Q182
+def test_a_trace_is_started_once_and_complete_after_its_end(tmp_path, launched):
+    path = tmp_path / "trace.json"
+    launched.infer_speedrun()
+    fds = count_fds()
+    assert qbruntime.start_tracing_events(tmp_path / "missing/trace.json") is False
+    assert qbruntime.start_tracing_events(path) is True
+    assert qbruntime.start_tracing_events(str(tmp_path / "other.json")) is False
+    launched.infer_speedrun()
+    assert qbruntime.stop_tracing_events() is None
+    names = {event["name"] for event in json.loads(path.read_text("utf-8"))}
+    assert {"submit", "run"} <= names
+    qbruntime.stop_tracing_events()
+    assert count_fds() == fds and os.listdir(tmp_path) == ["trace.json"]
+
+
+def test_the_interpreter_exits_with_everything_alive():
+    child = run_child(
+        """
+        import sys, threading, qbruntime
+        acc = qbruntime.Accelerator()
+        model = qbruntime.Model(sys.argv[1])
+        model.launch(acc)
+        x = model.allocate_inputs()
+        y = model.infer_pinned_memory(x)
+        view = y[0][1:]
+        exported = memoryview(x[0])
+        access = y[0].cpu_access()
+        access.__enter__()
+        cycle = [acc, model, x, y]
+        cycle.append(cycle)
+        def work():
+            while True:
+                model.infer_pinned_memory(x, model.allocate_outputs())
+        for _ in range(3):
+            threading.Thread(target=work, daemon=True).start()
+        while model.counters()["completed"] < 20:
+            pass
+        """,
+        COPY64,
+    )
+    assert child.stdout == child.stderr == ""
+
+
+# Q884
+def test_a_machine_without_hardware_has_one_software_device():
+    if qbruntime.Accelerator().info().kind != "software":
+        pytest.skip("this machine has hardware")
+    assert qbruntime.get_available_devices() == ["aries-rb"]
+    assert qbruntime.get_available_device_numbers() == [0]
+
+
+# Q746
+def test_another_interpreter_imports_it_too():
+    code = """
+        import qbruntime
+        acc = qbruntime.Accelerator()
+        pinned = acc.allocate_pinned_memory(4)
+        memoryview(pinned)[0] = 2.0
+        assert memoryview(pinned)[0] == 2.0
+        try:
+            qbruntime.Model("/nonexistent")
+        except qbruntime.QbModelFileError as error:
+            assert error.status is qbruntime.StatusCode(3)
+        """
+    child = run_child(
+        """
+        import _xxsubinterpreters as interpreters
+        import sys, qbruntime
+        before = qbruntime.Accelerator()
+        for _ in range(3):
+            other = interpreters.create()
+            interpreters.run_string(other, sys.argv[1])
+            interpreters.destroy(other)
+        print(before.get_device_name())
+        """,
+        textwrap.dedent(code),
+        check=False,
+    )
+    if "No module named '_xxsubinterpreters'" in child.stderr:
+        pytest.skip("this Python names its interpreters otherwise")
+    assert child.returncode == 0, child.stderr
+    assert child.stdout == "aries-rb\n"
