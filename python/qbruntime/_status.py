@@ -2,17 +2,18 @@
 """The base of all enumerations, and the largest of them."""
 
 import enum
+from collections.abc import Iterator
 
 
 class _Enum(enum.IntEnum):
     """Members are ints; their text is Class.Member on every Python."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.__class__.__name__}.{self.name}"
 
     __repr__ = __str__
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(int(self), spec) if spec else str(self)
 
 
@@ -56,14 +57,17 @@ _CODES = """
 """
 
 
-def _list_codes():
-    for number, name in enumerate(_VENDOR_CODES.split()):
+def _list_codes() -> Iterator[tuple[str, int]]:
+    for code, name in enumerate(_VENDOR_CODES.split()):
         if name != "-":
-            yield name, number
+            yield name, code
     words = _CODES.split()
     for number, name in zip(words[::2], words[1::2]):
         yield name, int(number)
 
 
-StatusCode = _Enum("StatusCode", list(_list_codes()), module="qbruntime.type")
+# type.pyi lists the members for type checkers
+StatusCode = _Enum(  # type: ignore[call-arg]
+    "StatusCode", list(_list_codes()), module="qbruntime.type"  # type: ignore[arg-type]
+)
 StatusCode.__doc__ = "How a call ended: QbRuntimeError.status."

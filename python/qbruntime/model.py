@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Models: compiled files that run on an Accelerator."""
 
+import os
+
 from .qbruntime import Accelerator, Model, estimate_memory
 from .type import BufferInfo, CacheInfo, Cluster, Core, CoreId, CoreMode, Scale
 
 
-def load(path, model_config=None):
+def load(
+    path: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
+    model_config: None = None,
+) -> Model:
     """Open the default device, load a model file and launch it there.
 
     The model keeps the device. On failure nothing stays open, and the error is

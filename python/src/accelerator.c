@@ -2,7 +2,7 @@
 /*
  * Accelerator and the handle under it. An Accelerator is
  * open while it has its AcceleratorHandle; models hold that too, so that closing
- * takes nothing from them.
+ * takes nothing from them. How they allocate is pinned_alloc.c.
  */
 #include "module.h"
 
@@ -118,6 +118,11 @@ static struct qbpy_acc *take_handle(struct accelerator *self)
 		return NULL;
 	}
 	return (struct qbpy_acc *)Py_NewRef((PyObject *)self->handle);
+}
+
+struct qbpy_state *qbpy_accelerator_state(PyObject *accelerator)
+{
+	return ((struct accelerator *)accelerator)->state;
 }
 
 PyObject *qbpy_get_handle(PyObject *accelerator)
@@ -259,13 +264,17 @@ static PyObject *repr(PyObject *object)
 	struct accelerator *self = (struct accelerator *)object;
 	struct qbrt_device_info *info = NULL;
 	struct qbpy_acc *handle = self->handle;
+	enum qbrt_status status;
 	const char *kind = NULL;
 	PyObject *text;
 
 	if (!handle)
 		return PyUnicode_FromString("Accelerator(closed)");
 	Py_INCREF((PyObject *)handle);
-	if (!qbrt_accelerator_query_info(handle->acc, &info))
+	qbpy_begin_wait();
+	status = qbrt_accelerator_query_info(handle->acc, &info);
+	qbpy_end_wait();
+	if (!status)
 		kind = qbpy_kind_name(info);
 	text = PyUnicode_FromFormat("Accelerator(%s%s%s)",
 				    qbrt_accelerator_get_id(handle->acc),
@@ -273,103 +282,6 @@ static PyObject *repr(PyObject *object)
 	qbrt_device_info_free(info);
 	Py_DECREF(handle);
 	return text;
-}
-
-static enum qbrt_status alloc_pinned(struct qbrt_accelerator *acc,
-				     enum qbrt_dtype dtype,
-				     const int64_t *shape, int ndim,
-				     const struct qbrt_pinned_options *options,
-				     struct qbrt_pinned_memory **mem)
-{
-	enum qbrt_status status;
-
-	qbpy_begin_wait();
-	status = qbrt_pinned_memory_alloc(acc, dtype, shape, (size_t)ndim,
-					  options, mem);
-	qbpy_end_wait();
-	return status;
-}
-
-static PyObject *allocate_pinned_memory(PyObject *object, PyObject *args,
-					PyObject *kw)
-{
-	static char *keywords[] = { "shape", "dtype", "require_contiguous",
-				    "alignment", NULL };
-	struct accelerator *self = (struct accelerator *)object;
-	struct qbrt_pinned_options options = { .size = sizeof(options),
-					       .alignment = 64 };
-	PyObject *shape_arg, *dtype_arg = NULL, *alignment = NULL;
-	struct qbrt_pinned_memory *mem = NULL;
-	int64_t shape[QBPY_MAX_NDIM];
-	enum qbrt_status status;
-	struct qbpy_acc *handle;
-	enum qbrt_dtype dtype;
-	PyObject *pinned = NULL;
-	int contiguous = 0;
-	int ndim;
-
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kw, "O|O$pO:allocate_pinned_memory", keywords,
-		    &shape_arg, &dtype_arg, &contiguous, &alignment) ||
-	    (alignment &&
-	     qbpy_parse_size(alignment, "alignment", &options.alignment)) ||
-	    qbpy_parse_dtype(self->state, dtype_arg, &dtype))
-		return NULL;
-	ndim = qbpy_parse_shape(shape_arg, shape);
-	if (ndim < 0)
-		return NULL;
-	if (options.alignment == 0)
-		options.alignment = 1; /* to the library 0 is the default */
-	if (contiguous)
-		options.flags = QBRT_PINNED_REQUIRE_CONTIGUOUS;
-	handle = take_handle(self);
-	if (!handle)
-		return NULL;
-	status = alloc_pinned(handle->acc, dtype, shape, ndim, &options, &mem);
-	if (!qbpy_check(self->state, status,
-			qbrt_accelerator_get_id(handle->acc)))
-		pinned = qbpy_pinned_of(self->state, mem);
-	else
-		qbrt_pinned_memory_free(mem);
-	Py_DECREF(handle);
-	return pinned;
-}
-
-static PyObject *import_pinned_memory(PyObject *object, PyObject *args,
-				      PyObject *kw)
-{
-	static char *keywords[] = { "fd", "shape", "dtype", "offset", NULL };
-	struct accelerator *self = (struct accelerator *)object;
-	PyObject *shape_arg, *dtype_arg, *offset_arg = NULL, *pinned = NULL;
-	struct qbrt_pinned_memory *mem = NULL;
-	int64_t shape[QBPY_MAX_NDIM];
-	enum qbrt_status status;
-	struct qbpy_acc *handle;
-	enum qbrt_dtype dtype;
-	size_t offset = 0;
-	int ndim, fd;
-
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kw, "iOO|$O:import_pinned_memory", keywords, &fd,
-		    &shape_arg, &dtype_arg, &offset_arg) ||
-	    (offset_arg && qbpy_parse_size(offset_arg, "offset", &offset)) ||
-	    qbpy_parse_dtype(self->state, dtype_arg, &dtype))
-		return NULL;
-	ndim = qbpy_parse_shape(shape_arg, shape);
-	handle = ndim < 0 ? NULL : take_handle(self);
-	if (!handle)
-		return NULL;
-	qbpy_begin_wait();
-	status = qbrt_pinned_memory_import_fd(handle->acc, fd, offset, dtype,
-					      shape, (size_t)ndim, &mem);
-	qbpy_end_wait();
-	if (!qbpy_check(self->state, status,
-			qbrt_accelerator_get_id(handle->acc)))
-		pinned = qbpy_pinned_of(self->state, mem);
-	else
-		qbrt_pinned_memory_free(mem);
-	Py_DECREF(handle);
-	return pinned;
 }
 
 static PyObject *get_handle_attribute(PyObject *object, void *closure)
@@ -421,7 +333,7 @@ PyDoc_STRVAR(close_doc,
 
 static PyMethodDef methods[] = {
 	{ "allocate_pinned_memory",
-	  (PyCFunction)(void (*)(void))allocate_pinned_memory,
+	  (PyCFunction)(void (*)(void))qbpy_allocate_pinned,
 	  METH_VARARGS | METH_KEYWORDS, allocate_doc },
 	{ "close", close_accelerator, METH_NOARGS, close_doc },
 	{ "get_available_cores", get_available_cores, METH_NOARGS,
@@ -429,7 +341,7 @@ static PyMethodDef methods[] = {
 	{ "get_device_name", get_device_name, METH_NOARGS,
 	  get_device_name_doc },
 	{ "import_pinned_memory",
-	  (PyCFunction)(void (*)(void))import_pinned_memory,
+	  (PyCFunction)(void (*)(void))qbpy_import_pinned,
 	  METH_VARARGS | METH_KEYWORDS, import_doc },
 	{ "info", get_info, METH_NOARGS, info_doc },
 	{ "supported_core_modes", supported_core_modes, METH_NOARGS,

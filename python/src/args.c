@@ -16,6 +16,21 @@ static const char *const dtype_names[QBPY_NUM_DTYPES] = {
 	[QBRT_DTYPE_BFLOAT16] = "bfloat16",
 };
 
+int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
+		   const char *name, PyObject **object)
+{
+	Py_ssize_t num = PyTuple_Size(args);
+	PyObject *named = kw ? PyDict_GetItemString(kw, name) : NULL;
+
+	if (num + (kw ? PyDict_Size(kw) : 0) != 1 || (!num && !named)) {
+		PyErr_Format(PyExc_TypeError, "%s() takes one argument, %s",
+			     function, name);
+		return -1;
+	}
+	*object = num ? PyTuple_GetItem(args, 0) : named;
+	return 0;
+}
+
 int qbpy_parse_int(PyObject *object, const char *name, long long *value)
 {
 	PyObject *number;
@@ -163,7 +178,7 @@ int qbpy_parse_dtype(struct qbpy_state *state, PyObject *object,
 	numpy = qbpy_import_numpy(state);
 	if (!numpy)
 		return -1;
-	numpy_dtype = PyObject_CallMethod(numpy, "dtype", "O", object);
+	numpy_dtype = PyObject_CallMethod(numpy, "dtype", "(O)", object);
 	if (!numpy_dtype)
 		return -1;
 	ret = read_numpy_dtype(numpy_dtype, dtype);

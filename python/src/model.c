@@ -128,12 +128,15 @@ static void dealloc(PyObject *object)
 	qbpy_free_object(self);
 }
 
-static PyObject *launch(PyObject *object, PyObject *acc)
+static PyObject *launch(PyObject *object, PyObject *args, PyObject *kw)
 {
 	struct qbpy_model *self = (struct qbpy_model *)object;
 	enum qbrt_status status;
 	struct qbpy_acc *handle;
+	PyObject *acc;
 
+	if (qbpy_parse_one(args, kw, "launch", "acc", &acc))
+		return NULL;
 	if (!PyObject_TypeCheck(acc, self->state->types[QBPY_ACCELERATOR]))
 		return qbpy_raise_type("an Accelerator", acc);
 	handle = (struct qbpy_acc *)qbpy_get_handle(acc);
@@ -231,7 +234,7 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 PyDoc_STRVAR(launch_doc,
-	     "launch($self, acc, /)\n--\n\n"
+	     "launch($self, acc)\n--\n\n"
 	     "Put the model on the device of an Accelerator, which may be "
 	     "closed any time\nlater.\n\n"
 	     "Raises QbRuntimeError: launched already, or what the device "
@@ -283,7 +286,8 @@ static PyMethodDef methods[] = {
 	  METH_FASTCALL | METH_KEYWORDS, infer_pinned_doc },
 	{ "infer_speedrun", (PyCFunction)(void (*)(void))qbpy_infer_speedrun,
 	  METH_VARARGS | METH_KEYWORDS, speedrun_doc },
-	{ "launch", launch, METH_O, launch_doc },
+	{ "launch", (PyCFunction)(void (*)(void))launch,
+	  METH_VARARGS | METH_KEYWORDS, launch_doc },
 	{ "__copy__", copy, METH_NOARGS, NULL },
 	{ "__deepcopy__", copy, METH_O, NULL },
 	{ "__enter__", enter, METH_NOARGS, NULL },

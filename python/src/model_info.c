@@ -225,13 +225,17 @@ PyObject *qbpy_target_cores(PyObject *object, void *closure)
 	return get_target_cores(object, NULL);
 }
 
-static PyObject *is_target(PyObject *object, PyObject *value)
+static PyObject *is_target(PyObject *object, PyObject *args, PyObject *kw)
 {
 	struct qbpy_model *self = self_of(object);
 	struct qbrt_core_id core_id;
-	int is_core_id =
-		PyObject_IsInstance(value, self->state->classes[QBPY_CORE_ID]);
+	PyObject *value;
+	int is_core_id;
 
+	if (qbpy_parse_one(args, kw, "is_target", "core_id", &value))
+		return NULL;
+	is_core_id =
+		PyObject_IsInstance(value, self->state->classes[QBPY_CORE_ID]);
 	if (is_core_id < 0)
 		return NULL;
 	if (!is_core_id)
@@ -366,8 +370,9 @@ PyMethodDef qbpy_model_info_methods[] = {
 	GETTER("get_output_scale", output_scale, "A Scale of each output."),
 	GETTER("get_target_cores", get_target_cores,
 	       "The CoreIds of the launched model; [] before."),
-	{ "is_target", is_target, METH_O,
-	  "is_target($self, core_id, /)\n--\n\n"
+	{ "is_target", (PyCFunction)(void (*)(void))is_target,
+	  METH_VARARGS | METH_KEYWORDS,
+	  "is_target($self, core_id)\n--\n\n"
 	  "Whether get_target_cores() has that CoreId." },
 	GETTER("supported_core_modes", supported_core_modes,
 	       "The CoreModes that the file carries."),

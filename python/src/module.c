@@ -134,15 +134,17 @@ struct qbpy_scratch *qbpy_get_scratch(struct qbpy_state *state,
 }
 
 PyDoc_STRVAR(set_log_level_doc,
-	     "set_log_level($module, level, /)\n--\n\n"
+	     "set_log_level($module, level)\n--\n\n"
 	     "Write log lines at or above level, a LogLevel, from now on, in "
 	     "the whole\nprocess.");
 
-static PyObject *set_log_level(PyObject *module, PyObject *level)
+static PyObject *set_log_level(PyObject *module, PyObject *args, PyObject *kw)
 {
+	PyObject *level;
 	long long value;
 
-	if (qbpy_parse_int(level, "level", &value))
+	if (qbpy_parse_one(args, kw, "set_log_level", "level", &level) ||
+	    qbpy_parse_int(level, "level", &value))
 		return NULL;
 	if (value < 0 || value > QBRT_LOG_LEVEL_OFF)
 		value = 0; /* the library says what it takes */
@@ -153,17 +155,19 @@ static PyObject *set_log_level(PyObject *module, PyObject *level)
 }
 
 PyDoc_STRVAR(start_tracing_events_doc,
-	     "start_tracing_events($module, path, /)\n--\n\n"
+	     "start_tracing_events($module, path)\n--\n\n"
 	     "Record what the library and its devices do in a new file of "
 	     "Chrome trace events.\n\nFalse: a trace is active already, or the "
 	     "file cannot be created.");
 
-static PyObject *start_tracing_events(PyObject *module, PyObject *object)
+static PyObject *start_tracing_events(PyObject *module, PyObject *args,
+				      PyObject *kw)
 {
+	PyObject *object, *path;
 	enum qbrt_status status;
-	PyObject *path;
 
-	if (!PyUnicode_FSConverter(object, &path))
+	if (qbpy_parse_one(args, kw, "start_tracing_events", "path", &object) ||
+	    !PyUnicode_FSConverter(object, &path))
 		return NULL;
 	qbpy_begin_wait();
 	status = qbrt_trace_start(PyBytes_AsString(path));
@@ -216,9 +220,11 @@ static PyMethodDef methods[] = {
 	  (PyCFunction)(void (*)(void))qbpy_device_numbers,
 	  METH_VARARGS | METH_KEYWORDS, device_numbers_doc },
 	{ "get_available_devices", qbpy_devices, METH_NOARGS, devices_doc },
-	{ "set_log_level", set_log_level, METH_O, set_log_level_doc },
-	{ "start_tracing_events", start_tracing_events, METH_O,
-	  start_tracing_events_doc },
+	{ "set_log_level", (PyCFunction)(void (*)(void))set_log_level,
+	  METH_VARARGS | METH_KEYWORDS, set_log_level_doc },
+	{ "start_tracing_events",
+	  (PyCFunction)(void (*)(void))start_tracing_events,
+	  METH_VARARGS | METH_KEYWORDS, start_tracing_events_doc },
 	{ "stop_tracing_events", stop_tracing_events, METH_NOARGS,
 	  stop_tracing_events_doc },
 	{ NULL, NULL, 0, NULL },

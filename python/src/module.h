@@ -207,6 +207,9 @@ PyObject *qbpy_raise_type(const char *expected, PyObject *value);
 /* args.c: values in and out. */
 /* An int by __index__, no bool. Out of range: the nearest that fits. */
 int qbpy_parse_int(PyObject *object, const char *name, long long *value);
+/* The one argument of a call, by place or by name. */
+int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
+		   const char *name, PyObject **object);
 int qbpy_parse_size(PyObject *object, const char *name, size_t *value);
 /* An int or a sequence of int; returns the number of axes, or -1. */
 int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM]);
@@ -229,6 +232,7 @@ PyObject *qbpy_text(const char *text);
 
 /* accelerator.c */
 int qbpy_add_accelerator(PyObject *module);
+struct qbpy_state *qbpy_accelerator_state(PyObject *accelerator);
 /* The AcceleratorHandle of an Accelerator that is open: a new reference. */
 PyObject *qbpy_get_handle(PyObject *accelerator);
 
@@ -240,6 +244,10 @@ PyObject *qbpy_info_to_tuple(struct qbpy_state *state,
 			     const struct qbrt_device_info *info);
 PyObject *qbpy_device_numbers(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *qbpy_devices(PyObject *module, PyObject *none);
+
+/* pinned_alloc.c: methods of Accelerator */
+PyObject *qbpy_allocate_pinned(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *qbpy_import_pinned(PyObject *object, PyObject *args, PyObject *kw);
 
 /* pinned_native.c */
 int qbpy_add_native(PyObject *module);
@@ -268,6 +276,7 @@ PyObject *qbpy_get_array(struct qbpy_pinned *self);
 /* pinned_access.c */
 int qbpy_add_cpu_access(PyObject *module);
 PyObject *qbpy_cpu_access(PyObject *self, PyObject *args, PyObject *kw);
+/* Never QBRT_OK with an exception set. */
 enum qbrt_status qbpy_begin_access(struct qbpy_native *native, uint32_t flags);
 enum qbrt_status qbpy_end_access(struct qbpy_native *native);
 

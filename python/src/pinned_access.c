@@ -11,6 +11,15 @@ struct cpu_access {
 	unsigned int depth; /* how often it is open: it may be entered again */
 };
 
+enum qbrt_status qbpy_end_access(struct qbpy_native *native)
+{
+	enum qbrt_status status =
+		qbrt_pinned_memory_end_cpu_access(native->mem);
+
+	qbpy_end_use(native);
+	return status;
+}
+
 enum qbrt_status qbpy_begin_access(struct qbpy_native *native, uint32_t flags)
 {
 	enum qbrt_status status;
@@ -19,18 +28,14 @@ enum qbrt_status qbpy_begin_access(struct qbpy_native *native, uint32_t flags)
 	qbpy_begin_wait();
 	status = qbrt_pinned_memory_begin_cpu_access(native->mem, flags);
 	qbpy_end_wait();
-	if (status)
+	if (status) {
 		qbpy_end_use(native);
-	return status;
-}
-
-enum qbrt_status qbpy_end_access(struct qbpy_native *native)
-{
-	enum qbrt_status status =
-		qbrt_pinned_memory_end_cpu_access(native->mem);
-
-	qbpy_end_use(native);
-	return status;
+		return status;
+	}
+	if (!PyErr_Occurred())
+		return QBRT_OK;
+	(void)qbpy_end_access(native);
+	return QBRT_INTERRUPTED;
 }
 
 PyObject *qbpy_cpu_access(PyObject *self, PyObject *args, PyObject *kw)
@@ -62,8 +67,6 @@ static PyObject *enter(PyObject *object, PyObject *none)
 	if (qbpy_check_open(native))
 		return NULL;
 	status = qbpy_begin_access(native, self->flags);
-	if (!status && PyErr_Occurred())
-		(void)qbpy_end_access(native);
 	if (qbpy_check(native->state, status, qbpy_native_device(native)))
 		return NULL;
 	self->depth++;

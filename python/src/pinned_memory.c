@@ -7,6 +7,7 @@
 #include "module.h"
 
 #include <structmember.h>
+#include <unistd.h>
 
 /* Takes native, which may be NULL with an exception set. */
 static PyObject *make_pinned(PyTypeObject *type, struct qbpy_native *native)
@@ -173,12 +174,12 @@ static PyObject *export_fd(PyObject *object, PyObject *none)
 	qbpy_begin_wait();
 	status = qbrt_pinned_memory_export_fd(native->mem, &fd);
 	qbpy_end_wait();
-	if (qbpy_check(native->state, status, qbpy_native_device(native))) {
-		qbpy_end_use(native);
-		return NULL;
-	}
 	qbpy_end_use(native);
-	return PyLong_FromLong(fd);
+	if (!qbpy_check(native->state, status, qbpy_native_device(native)))
+		return PyLong_FromLong(fd);
+	if (!status)
+		(void)close(fd);
+	return NULL;
 }
 
 static PyObject *enter(PyObject *object, PyObject *none)
@@ -217,7 +218,7 @@ static PyObject *to_array(PyObject *object, PyObject *args, PyObject *kw)
 	if (dtype == Py_None) {
 		answer = PyObject_CallMethod(view, "copy", NULL);
 	} else {
-		answer = is_copy ? PyObject_CallMethod(view, "astype", "O",
+		answer = is_copy ? PyObject_CallMethod(view, "astype", "(O)",
 						       dtype)
 				 : PyObject_CallFunctionObjArgs(
 					   self->state->asarray, view, dtype,

@@ -128,6 +128,24 @@ def test_memory_of_another_device_is_refused():
     )
 
 
+def test_programs_name_the_arguments():
+    model = Model(path=str(COPY64), model_config=None)
+    with Accelerator(dev_no=0) as acc:
+        model.launch(acc=acc)
+    (core, *_) = model.get_target_cores()
+    assert model.is_target(core_id=core)
+    model.infer_speedrun(variant_idx=0)
+    model.dispose()
+    for call in (
+        lambda: model.launch(),
+        lambda: model.launch(acc, acc),
+        lambda: model.launch(device=acc),
+        lambda: model.is_target(core, core_id=core),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
 # Q350
 def test_speed_runs(launched):
     assert launched.infer_speedrun() is None
