@@ -204,8 +204,8 @@ def test_dispose_in_the_middle_of_inferences(acc):
     model.launch(acc)
 
     def work():
-        x, y = model.allocate_inputs(), model.allocate_outputs()
         try:
+            x, y = model.allocate_inputs(), model.allocate_outputs()
             while True:
                 model.infer_pinned_memory(x, y)
         except qbruntime.QbNotAliveError:
