@@ -19,11 +19,25 @@ static void dealloc_handle(PyObject *object)
 	struct qbpy_acc *self = (struct qbpy_acc *)object;
 
 	if (self->acc) {
-		qbpy_begin_wait();
+		PyThreadState *thread = PyEval_SaveThread();
+
 		qbrt_accelerator_close(self->acc);
-		qbpy_end_wait();
+		PyEval_RestoreThread(thread);
 	}
 	qbpy_free_object(self);
+}
+
+static int parse_name(PyObject *text, const char **name)
+{
+	Py_ssize_t length;
+
+	*name = PyUnicode_AsUTF8AndSize(text, &length);
+	if (!*name)
+		return -1;
+	if (strlen(*name) == (size_t)length)
+		return 0;
+	PyErr_SetString(PyExc_ValueError, "device_name has a null character");
+	return -1;
 }
 
 /* "" names no device: the library says so and lists those that are there. */
@@ -42,10 +56,8 @@ static int parse_names(PyObject *args, PyObject *kw, const char **name,
 		*number = NULL;
 	if (!first || first == Py_None)
 		return 0;
-	if (PyUnicode_Check(first)) {
-		*name = PyUnicode_AsUTF8AndSize(first, NULL);
-		return *name ? 0 : -1;
-	}
+	if (PyUnicode_Check(first))
+		return parse_name(first, name);
 	if (*number) {
 		(void)qbpy_raise_type("a str for device_name", first);
 		return -1;

@@ -33,6 +33,14 @@ static PyObject *parse_path(PyObject *args, PyObject *kw, const char *format)
 			       config);
 }
 
+static void free_model(struct qbrt_model *model)
+{
+	PyThreadState *thread = PyEval_SaveThread();
+
+	qbrt_model_free(model);
+	PyEval_RestoreThread(thread);
+}
+
 /* Takes path, which may be NULL with an exception set. */
 static struct qbrt_model *load(struct qbpy_state *state, PyObject *path)
 {
@@ -46,7 +54,7 @@ static struct qbrt_model *load(struct qbpy_state *state, PyObject *path)
 	qbpy_end_wait();
 	Py_DECREF(path);
 	if (qbpy_check(state, status, NULL)) {
-		qbrt_model_free(model);
+		free_model(model);
 		return NULL;
 	}
 	return model;
@@ -73,7 +81,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kw)
 	if (!model)
 		return -1;
 	if (self->model) {
-		qbrt_model_free(model);
+		free_model(model);
 		PyErr_SetString(PyExc_RuntimeError,
 				"this Model is loaded already");
 		return -1;
@@ -119,9 +127,7 @@ static void dealloc(PyObject *object)
 	if (self->model) {
 		if (qbrt_model_get_activation_slots(self->model))
 			warn_of_launched(self->model);
-		qbpy_begin_wait();
-		qbrt_model_free(self->model);
-		qbpy_end_wait();
+		free_model(self->model);
 	}
 	Py_XDECREF(self->acc);
 	Py_XDECREF(self->handle);
@@ -227,9 +233,7 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw)
 	if (!model)
 		return NULL;
 	nbytes = qbrt_model_get_memory_estimate(model);
-	qbpy_begin_wait();
-	qbrt_model_free(model);
-	qbpy_end_wait();
+	free_model(model);
 	return PyLong_FromUnsignedLongLong(nbytes);
 }
 

@@ -175,7 +175,10 @@ int qbpy_add_type(PyObject *module, enum qbpy_type which, PyType_Spec *spec,
 /* A new, empty object; free_object() is its counterpart in a dealloc. */
 void *qbpy_alloc_object(PyTypeObject *type);
 void qbpy_free_object(void *object);
-/* Lets go of the GIL; a wait in between may run signal handlers. */
+/*
+ * Lets go of the GIL; a wait in between may run signal handlers. Who ends
+ * objects, and must not raise, uses PyEval_SaveThread() itself.
+ */
 void qbpy_begin_wait(void);
 void qbpy_end_wait(void);
 /* numpy, borrowed; imported at the first call. */

@@ -40,9 +40,10 @@ const char *qbpy_native_device(const struct qbpy_native *native)
 /* Without the GIL: the library may have to give memory back to the system. */
 static void free_mem(struct qbrt_pinned_memory *mem)
 {
-	qbpy_begin_wait();
+	PyThreadState *thread = PyEval_SaveThread();
+
 	qbrt_pinned_memory_free(mem);
-	qbpy_end_wait();
+	PyEval_RestoreThread(thread);
 }
 
 static void free_if_last(struct qbpy_native *native)
@@ -114,6 +115,16 @@ static int refuse_export(const struct qbpy_native *self,
 	return -1;
 }
 
+/* At most one axis has more than one element: any order is its order. */
+static bool is_line(const struct qbpy_native *self)
+{
+	int num = 0;
+
+	for (int i = 0; i < self->ndim; i++)
+		num += self->shape[i] > 1;
+	return num <= 1;
+}
+
 /* 0, or -1 with a QbBufferError. */
 static int check_export(struct qbpy_native *self, int flags)
 {
@@ -122,6 +133,10 @@ static int check_export(struct qbpy_native *self, int flags)
 	if (!*get_format(self->dtype))
 		return refuse_export(self, QBRT_TENSOR_REFUSED,
 				     "the buffer protocol has no bfloat16");
+	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS &&
+	    !is_line(self))
+		return refuse_export(self, QBRT_TENSOR_REFUSED,
+				     "the memory is in C order");
 	if (self->is_read_only && flags & PyBUF_WRITABLE)
 		return refuse_export(self, QBRT_TENSOR_READ_ONLY,
 				     "the memory came by a read-only "
@@ -149,7 +164,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 	view->len = self->nbytes;
 	view->itemsize = self->itemsize;
 	view->readonly = self->is_read_only;
-	view->ndim = self->ndim;
+	view->ndim = flags & PyBUF_ND ? self->ndim : 1;
 	view->format = NULL;
 	if (flags & PyBUF_FORMAT)
 		view->format = (char *)get_format(self->dtype);

@@ -224,28 +224,38 @@ def test_dispose_in_the_middle_of_inferences(acc):
     assert errors == []
 
 
+# Nothing runs between the calls of one map(), so that the signal that raises is
+# handled in the call, or after it.
 def test_ctrl_c_ends_an_inference():
     child = run_child(
         """
-        import os, signal, sys, threading, qbruntime
+        import operator, os, signal, sys, threading, qbruntime
+        from functools import partial
         model = qbruntime.load(sys.argv[1])
         x, y = model.allocate_inputs(), model.allocate_outputs()
-        is_done = []
-        def interrupt():
-            while not is_done:
-                os.kill(os.getpid(), signal.SIGINT)
+        is_started, handled = [], []
         def handler(number, frame):
+            handled.append(bool(is_started))
             if is_started:
-                is_done.append(1)
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
                 raise KeyboardInterrupt
-        is_started = []
+        def interrupt():
+            sent = 0
+            while True not in handled:
+                os.kill(os.getpid(), signal.SIGINT)
+                sent += 1
+                while len(handled) < sent:
+                    pass
         signal.signal(signal.SIGINT, handler)
         thread = threading.Thread(target=interrupt)
+        thread.start()
+        infer = partial(model.infer_pinned_memory, x, y)
         try:
-            thread.start()
-            is_started.append(1)
-            model.infer_pinned_memory(x, y)
+            try:
+                list(map(operator.call, (partial(is_started.append, 1), infer)))
+            except TimeoutError:
+                pass
+            while True:
+                pass
         except KeyboardInterrupt:
             print("interrupted")
         thread.join()

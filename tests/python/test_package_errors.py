@@ -188,6 +188,8 @@ def test_wrong_types_are_type_errors(acc, launched):
         lambda: acc.allocate_pinned_memory(4, alignment=96),
         lambda: acc.allocate_pinned_memory(4, alignment=-64),
         lambda: qbruntime.Model("a\0b"),
+        lambda: qbruntime.Accelerator("aries\0"),
+        lambda: qbruntime.get_available_device_numbers("aries\0"),
     ):
         with pytest.raises(ValueError):
             call()

@@ -42,8 +42,16 @@ def test_native_classes(acc):
     for native in (floats, octets, halves):
         assert isinstance(native, native_module.PinnedMemoryBase)
         assert memoryview(native).nbytes == 4 * memoryview(native).itemsize
+        for make in (type(native), lambda: object.__new__(type(native))):
+            with pytest.raises(TypeError):
+                make()
+
+    class Mine(native_module.PinnedMemoryBase):
+        pass
+
+    for make in (Mine, lambda: Mine.__new__(Mine), lambda: object.__new__(Mine)):
         with pytest.raises(TypeError):
-            type(native)()
+            make()
 
 
 # Q452
@@ -162,6 +170,26 @@ def test_buffer_protocol(acc, dtype):
         assert view.c_contiguous and not view.readonly
         assert np.asarray(source).dtype == array.dtype
         assert np.shares_memory(np.asarray(source), np.asarray(pinned))
+
+
+def test_orders_that_the_buffer_protocol_asks_for(acc):
+    testbuffer = pytest.importorskip("_testbuffer")
+    square, line = acc.allocate_pinned_memory((2, 3)), acc.allocate_pinned_memory(
+        (1, 3)
+    )
+    for flags in (
+        testbuffer.PyBUF_SIMPLE,
+        testbuffer.PyBUF_WRITABLE,
+        testbuffer.PyBUF_ND,
+        testbuffer.PyBUF_C_CONTIGUOUS,
+        testbuffer.PyBUF_ANY_CONTIGUOUS,
+        testbuffer.PyBUF_FULL_RO,
+    ):
+        assert testbuffer.ndarray(square, getbuf=flags).nbytes == 24
+    with pytest.raises(qbruntime.QbBufferError):
+        testbuffer.ndarray(square, getbuf=testbuffer.PyBUF_F_CONTIGUOUS)
+    assert testbuffer.ndarray(line, getbuf=testbuffer.PyBUF_F_CONTIGUOUS).nbytes == 12
+    assert np.asfortranarray(square).shape == (2, 3)
 
 
 def test_bytes_go_in_and_out_without_numpy(acc):
