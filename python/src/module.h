@@ -233,6 +233,31 @@ PyObject *qbpy_core_id(struct qbpy_state *state,
 /* A string or, for NULL, None. */
 PyObject *qbpy_text(const char *text);
 
+/* arrays.c: host arrays of a call. */
+/* What keeps the bytes of one: a buffer, or pinned memory by a use. */
+struct qbpy_hold {
+	Py_buffer view;             /* obj NULL: none */
+	struct qbpy_native *native; /* NULL: none */
+};
+struct qbpy_arrays {
+	size_t num;
+	struct qbrt_array *arrays;
+	struct qbpy_hold *holds; /* one for each */
+};
+/*
+ * One array or a list or tuple of them (Q300, Q301); nothing is held on
+ * failure. name: of the argument.
+ */
+int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
+		     const char *name, struct qbpy_arrays *arrays);
+void qbpy_release_arrays(struct qbpy_arrays *arrays);
+/*
+ * A new ndarray, writable, in C order, aligned to 64 bytes and not cleared
+ * (Q329); data: where its bytes are.
+ */
+PyObject *qbpy_new_array(struct qbpy_state *state, enum qbrt_dtype dtype,
+			 const int64_t *shape, size_t ndim, void **data);
+
 /* accelerator.c */
 int qbpy_add_accelerator(PyObject *module);
 struct qbpy_state *qbpy_accelerator_state(PyObject *accelerator);

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Host arrays of a call: where their bytes are, and what keeps them there. A
+ * PinnedMemory is kept by a use, all else by a buffer; what offers none is made
+ * an ndarray of first, over the same bytes where its protocol allows that.
+ */
+#include "module.h"
+
+#include <stdio.h>
+
+#define ALIGNMENT 64
+
+_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t),
+	       "shapes are handed on as they are");
+
+/* Device types of DLPack whose memory the CPU reads as its own. */
+enum dlpack_device {
+	DLPACK_CPU = 1,
+	DLPACK_CUDA_HOST = 3,
+};
+
+static enum qbrt_dtype find_dtype(char kind, Py_ssize_t itemsize)
+{
+	static const struct {
+		char kind;
+		enum qbrt_dtype dtype;
+	} known[] = {
+		{ 'f', QBRT_DTYPE_FLOAT32 }, { 'u', QBRT_DTYPE_UINT8 },
+		{ 'i', QBRT_DTYPE_INT8 },    { 'f', QBRT_DTYPE_FLOAT16 },
+		{ 'i', QBRT_DTYPE_INT16 },   { 'u', QBRT_DTYPE_UINT16 },
+		{ 'i', QBRT_DTYPE_INT32 },   { 'u', QBRT_DTYPE_UINT32 },
+		{ 'i', QBRT_DTYPE_INT64 },   { 'u', QBRT_DTYPE_UINT64 },
+		{ 'f', QBRT_DTYPE_FLOAT64 }, { 'b', QBRT_DTYPE_BOOL },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].kind == kind &&
+		    qbrt_dtype_itemsize(known[i].dtype) == (size_t)itemsize)
+			return known[i].dtype;
+	return QBRT_DTYPE_ERROR;
+}
+
+/* Of a format of the buffer protocol; what is no number of ours is Error. */
+static enum qbrt_dtype read_format(const char *format, Py_ssize_t itemsize)
+{
+	static const char foreign =
+		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
+	bool is_foreign = false;
+
+	if (!format)
+		return QBRT_DTYPE_UINT8;
+	if (*format && strchr("@=<>!", *format)) {
+		is_foreign = *format == foreign ||
+			     (*format == '!' && foreign == '>');
+		format++;
+	}
+	if (!*format || format[1] || (is_foreign && itemsize > 1))
+		return QBRT_DTYPE_ERROR;
+	if (strchr("bhilqn", *format))
+		return find_dtype('i', itemsize);
+	if (strchr("BHILQN", *format))
+		return find_dtype('u', itemsize);
+	if (strchr("efd", *format))
+		return find_dtype('f', itemsize);
+	return *format == '?' ? find_dtype('b', itemsize) : QBRT_DTYPE_ERROR;
+}
+
+/* Q313; type: a format, or a numpy.dtype in words. */
+static int refuse_type(struct qbpy_state *state, const char *label,
+		       const char *type)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		       "%s has elements of type \"%s\": numbers and bool of "
+		       "fixed width in native byte order are taken",
+		       label, type);
+	(void)qbpy_raise_text(state, QBRT_MODEL_DTYPE_MISMATCHED, NULL, text);
+	return -1;
+}
+
+/* An ndarray with elements that no buffer describes, a date for example. */
+static int refuse_ndarray(struct qbpy_state *state, PyObject *object,
+			  const char *label)
+{
+	PyObject *type, *value, *traceback;
+	PyObject *dtype, *text;
+	const char *utf8;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	dtype = PyObject_GetAttrString(object, "dtype");
+	text = dtype ? PyObject_Str(dtype) : NULL;
+	utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	if (utf8) {
+		(void)refuse_type(state, label, utf8);
+		Py_XDECREF(type);
+		Py_XDECREF(value);
+		Py_XDECREF(traceback);
+	} else {
+		PyErr_Restore(type, value, traceback);
+	}
+	Py_XDECREF(text);
+	Py_XDECREF(dtype);
+	return -1;
+}
+
+static int take_buffer(struct qbpy_state *state, PyObject *object,
+		       const char *label, struct qbpy_hold *hold,
+		       struct qbrt_array *array)
+{
+	/* the exporter may point into view, which therefore never moves */
+	Py_buffer *view = &hold->view;
+
+	if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO)) {
+		view->obj = NULL;
+		return PyErr_ExceptionMatches(PyExc_ValueError)
+			       ? refuse_ndarray(state, object, label)
+			       : -1;
+	}
+	*array = (struct qbrt_array){
+		.data = view->buf,
+		.shape = (const int64_t *)view->shape,
+		.strides = (const int64_t *)view->strides,
+		.ndim = (size_t)view->ndim,
+		.dtype = read_format(view->format, view->itemsize),
+	};
+	if (!array->data && !view->len)
+		array->data = view; /* of no element, and never read */
+	if (array->dtype == QBRT_DTYPE_ERROR)
+		return refuse_type(state, label, view->format);
+	return 0;
+}
+
+static void describe_pinned(const struct qbpy_native *native,
+			    struct qbrt_array *array)
+{
+	*array = (struct qbrt_array){
+		.data = native->data,
+		.shape = (const int64_t *)native->shape,
+		.ndim = (size_t)native->ndim,
+		.dtype = native->dtype,
+	};
+}
+
+static int take_pinned(struct qbpy_state *state, PyObject *object,
+		       struct qbpy_hold *hold, struct qbrt_array *array)
+{
+	struct qbpy_native *native = ((struct qbpy_pinned *)object)->native;
+
+	if (qbpy_check_open(native) ||
+	    qbpy_check(state, qbpy_wait_written(native),
+		       qbpy_native_device(native)) ||
+	    qbpy_check_open(native))
+		return -1;
+	Py_INCREF((PyObject *)native);
+	qbpy_begin_use(native);
+	hold->native = native;
+	describe_pinned(native, array);
+	return 0;
+}
+
+static int refuse_device(const char *label)
+{
+	PyErr_Format(PyExc_TypeError,
+		     "%s is in the memory of a device, and infer takes host "
+		     "arrays: copy it to the host first, or into a "
+		     "PinnedMemory by the CUDA bridge",
+		     label);
+	return -1;
+}
+
+/* 0, or -1 with a TypeError of what is in device memory. */
+static int check_dlpack_device(PyObject *object, const char *label)
+{
+	PyObject *device =
+		PyObject_CallMethod(object, "__dlpack_device__", NULL);
+	PyObject *type = device ? PySequence_GetItem(device, 0) : NULL;
+	PyObject *number = type ? PyNumber_Index(type) : NULL;
+	long value = number ? PyLong_AsLong(number) : -1;
+
+	Py_XDECREF(number);
+	Py_XDECREF(type);
+	Py_XDECREF(device);
+	if (PyErr_Occurred())
+		return -1;
+	return value == DLPACK_CPU || value == DLPACK_CUDA_HOST
+		       ? 0
+		       : refuse_device(label);
+}
+
+/* By the first protocol that the object has (Q301); an ndarray. */
+static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
+			    const char *label)
+{
+	bool has_array = PyObject_HasAttrString(object, "__array__");
+	PyObject *numpy = qbpy_import_numpy(state);
+	PyObject *array;
+
+	if (!numpy)
+		return NULL;
+	if (PyObject_HasAttrString(object, "__array_interface__"))
+		return PyObject_CallFunctionObjArgs(state->asarray, object,
+						    NULL);
+	if (PyObject_HasAttrString(object, "__dlpack__")) {
+		if (check_dlpack_device(object, label))
+			return NULL;
+		array = PyObject_CallMethod(numpy, "from_dlpack", "(O)",
+					    object);
+		/* NumPy does not know all types that others have */
+		if (array || !has_array ||
+		    !PyErr_ExceptionMatches(PyExc_Exception))
+			return array;
+		PyErr_Clear();
+	} else if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
+		(void)refuse_device(label);
+		return NULL;
+	}
+	if (has_array)
+		return PyObject_CallFunctionObjArgs(state->asarray, object,
+						    NULL);
+	PyErr_Format(PyExc_TypeError,
+		     "%s: expected a NumPy array, a PinnedMemory or another "
+		     "host array, got %R",
+		     label, (PyObject *)Py_TYPE(object));
+	return NULL;
+}
+
+static int take_array(struct qbpy_state *state, PyObject *object,
+		      const char *label, struct qbpy_hold *hold,
+		      struct qbrt_array *array)
+{
+	PyObject *ndarray;
+	int ret;
+
+	if (PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY]))
+		return take_pinned(state, object, hold, array);
+	if (PyObject_CheckBuffer(object))
+		return take_buffer(state, object, label, hold, array);
+	ndarray = to_ndarray(state, object, label);
+	if (!ndarray)
+		return -1;
+	ret = take_buffer(state, ndarray, label, hold, array);
+	Py_DECREF(ndarray);
+	return ret;
+}
+
+static int make_room(struct qbpy_arrays *arrays, size_t num)
+{
+	arrays->num = 0;
+	arrays->arrays = PyMem_Calloc(num + !num, sizeof(arrays->arrays[0]));
+	arrays->holds = PyMem_Calloc(num + !num, sizeof(arrays->holds[0]));
+	if (arrays->arrays && arrays->holds)
+		return 0;
+	qbpy_release_arrays(arrays);
+	(void)PyErr_NoMemory();
+	return -1;
+}
+
+static int take_items(struct qbpy_state *state, PyObject *items, bool is_bare,
+		      const char *name, struct qbpy_arrays *arrays)
+{
+	Py_ssize_t num = PyTuple_Size(items);
+	char label[64];
+
+	if (make_room(arrays, (size_t)num))
+		return -1;
+	for (Py_ssize_t i = 0; i < num; i++) {
+		PyObject *item = PyTuple_GetItem(items, i);
+
+		(void)snprintf(label, sizeof(label), "%s[%zd]", name, i);
+		/* counted first: what it holds when it fails goes back too */
+		arrays->num++;
+		if (take_array(state, item, is_bare ? name : label,
+			       &arrays->holds[i], &arrays->arrays[i])) {
+			qbpy_release_arrays(arrays);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
+		     const char *name, struct qbpy_arrays *arrays)
+{
+	bool is_bare = !PyList_Check(object) && !PyTuple_Check(object);
+	/* a list may change while protocols run Python */
+	PyObject *items =
+		is_bare ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+	int ret;
+
+	if (!items)
+		return -1;
+	ret = take_items(state, items, is_bare, name, arrays);
+	Py_DECREF(items);
+	return ret;
+}
+
+void qbpy_release_arrays(struct qbpy_arrays *arrays)
+{
+	while (arrays->num) {
+		struct qbpy_hold *hold = &arrays->holds[--arrays->num];
+
+		if (hold->view.obj)
+			PyBuffer_Release(&hold->view);
+		if (hold->native) {
+			qbpy_end_use(hold->native);
+			Py_DECREF((PyObject *)hold->native);
+		}
+	}
+	PyMem_Free(arrays->arrays);
+	PyMem_Free(arrays->holds);
+	arrays->arrays = NULL;
+	arrays->holds = NULL;
+}
+
+/* Bytes of the elements and what aligns them; -1 with MemoryError. */
+static Py_ssize_t count_bytes(enum qbrt_dtype dtype, const int64_t *shape,
+			      size_t ndim)
+{
+	int64_t num = (int64_t)qbrt_dtype_itemsize(dtype);
+	bool overflows = false;
+
+	for (size_t i = 0; i < ndim; i++)
+		overflows |= __builtin_mul_overflow(num, shape[i], &num);
+	overflows |= __builtin_add_overflow(num, ALIGNMENT - 1, &num);
+	if (!overflows)
+		return (Py_ssize_t)num;
+	(void)PyErr_NoMemory();
+	return -1;
+}
+
+/* NumPy aligns less: an array over the aligned part of a larger one. */
+PyObject *qbpy_new_array(struct qbpy_state *state, enum qbrt_dtype dtype,
+			 const int64_t *shape, size_t ndim, void **data)
+{
+	Py_ssize_t nbytes = count_bytes(dtype, shape, ndim);
+	struct qbpy_scratch *scratch =
+		nbytes < 0 ? NULL : qbpy_get_scratch(state, dtype);
+	PyObject *bytes, *array = NULL;
+	Py_ssize_t offset;
+	Py_buffer view;
+
+	if (!scratch)
+		return NULL;
+	bytes = PyObject_CallMethod(state->numpy, "empty", "ns", nbytes,
+				    "uint8");
+	if (!bytes || PyObject_GetBuffer(bytes, &view, PyBUF_WRITABLE)) {
+		Py_XDECREF(bytes);
+		return NULL;
+	}
+	offset = (Py_ssize_t)(-(uintptr_t)view.buf % ALIGNMENT);
+	*data = (char *)view.buf + offset;
+	PyBuffer_Release(&view);
+	array = PyObject_CallMethod(state->numpy, "ndarray", "NOOn",
+				    qbpy_shape_to_tuple(shape, ndim),
+				    scratch->dtype, bytes, offset);
+	Py_DECREF(bytes);
+	return array;
+}
