@@ -3,7 +3,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, SupportsIndex, final, overload
+from typing import Any, Literal, Protocol, SupportsIndex, final, overload
 
 import numpy
 from typing_extensions import Self
@@ -24,6 +24,23 @@ _Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Shape = SupportsIndex | Sequence[SupportsIndex]
 _DType = numpy.dtype[Any] | type | str | DataType | None
 _Pinned = PinnedMemory | Sequence[PinnedMemory]
+_NDArray = numpy.ndarray[Any, Any]
+_Array = bytes | bytearray | memoryview | _Buffer | _ArrayInterface | _DLPack | _ToArray
+_Arrays = _Array | Sequence[_Array]
+_Layout = Literal["auto", "hwc", "chw"]
+
+class _Buffer(Protocol):
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class _ArrayInterface(Protocol):
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+class _DLPack(Protocol):
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+class _ToArray(Protocol):
+    def __array__(self) -> _NDArray: ...
 
 __version__: str
 __git_version__: str
@@ -48,6 +65,7 @@ class QbDeviceLostError(QbRuntimeError): ...
 class QbDeviceNotFoundError(QbRuntimeError): ...
 class QbDtypeError(QbRuntimeError, TypeError): ...
 class QbInvalidArgumentError(QbRuntimeError, ValueError): ...
+class QbLayoutWarning(UserWarning): ...
 class QbModelFileError(QbRuntimeError): ...
 class QbNotAliveError(QbRuntimeError): ...
 class QbOutOfMemoryError(QbRuntimeError, MemoryError): ...
@@ -193,6 +211,64 @@ class Model:
     def get_output_pinned_data_types(self) -> list[DataType]: ...
     def get_output_scale(self) -> list[Scale]: ...
     def get_target_cores(self) -> list[CoreId]: ...
+    @overload
+    def infer(
+        self,
+        inputs: _Arrays,
+        outputs: None = None,
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+        *,
+        layout: _Layout = "auto",
+    ) -> list[_NDArray]: ...
+    @overload
+    def infer(
+        self,
+        inputs: _Arrays,
+        outputs: list[Any],
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+        *,
+        layout: _Layout = "auto",
+    ) -> None: ...
+    @overload
+    def infer_chw(
+        self,
+        inputs: _Arrays,
+        outputs: None = None,
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+    ) -> list[_NDArray]: ...
+    @overload
+    def infer_chw(
+        self,
+        inputs: _Arrays,
+        outputs: list[Any],
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+    ) -> None: ...
+    def infer_chw_to_float(
+        self, inputs: _Arrays, cache_size: SupportsIndex = 0
+    ) -> list[_NDArray]: ...
+    @overload
+    def infer_hwc(
+        self,
+        inputs: _Arrays,
+        outputs: None = None,
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+    ) -> list[_NDArray]: ...
+    @overload
+    def infer_hwc(
+        self,
+        inputs: _Arrays,
+        outputs: list[Any],
+        cache_size: SupportsIndex = 0,
+        params: None = None,
+    ) -> None: ...
+    def infer_hwc_to_float(
+        self, inputs: _Arrays, cache_size: SupportsIndex = 0
+    ) -> list[_NDArray]: ...
     def infer_pinned_memory(
         self,
         inputs: _Pinned,
@@ -201,6 +277,9 @@ class Model:
         cache_size: SupportsIndex = 0,
     ) -> list[PinnedMemory]: ...
     def infer_speedrun(self, variant_idx: SupportsIndex = 0) -> None: ...
+    def infer_to_float(
+        self, inputs: _Arrays, cache_size: SupportsIndex = 0
+    ) -> list[_NDArray]: ...
     def is_target(self, core_id: CoreId) -> bool: ...
     def launch(self, acc: Accelerator) -> None: ...
     def supported_core_modes(self) -> list[CoreMode]: ...

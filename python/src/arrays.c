@@ -2,7 +2,8 @@
 /*
  * Host arrays of a call: where their bytes are, and what keeps them there. A
  * PinnedMemory is kept by a use, all else by a buffer; what offers none is made
- * an ndarray of first, over the same bytes where its protocol allows that.
+ * an ndarray of first, over the same bytes where its protocol allows that. What
+ * is to be written is never a copy, and pinned memory is open for access then.
  */
 #include "module.h"
 
@@ -12,6 +13,14 @@
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t),
 	       "shapes are handed on as they are");
+
+/* One of a call's arrays. */
+struct place {
+	const char *label; /* "inputs[0]" */
+	bool is_output;
+	struct qbpy_hold *hold;
+	struct qbrt_array *array;
+};
 
 /* Device types of DLPack whose memory the CPU reads as its own. */
 enum dlpack_device {
@@ -65,8 +74,8 @@ static enum qbrt_dtype read_format(const char *format, Py_ssize_t itemsize)
 	return *format == '?' ? find_dtype('b', itemsize) : QBRT_DTYPE_ERROR;
 }
 
-/* Q313; type: a format, or a numpy.dtype in words. */
-static int refuse_type(struct qbpy_state *state, const char *label,
+/* Q313, Q326; type: a format, or a numpy.dtype in words. */
+static int refuse_type(struct qbpy_state *state, const struct place *place,
 		       const char *type)
 {
 	char text[256];
@@ -74,14 +83,19 @@ static int refuse_type(struct qbpy_state *state, const char *label,
 	(void)snprintf(text, sizeof(text),
 		       "%s has elements of type \"%s\": numbers and bool of "
 		       "fixed width in native byte order are taken",
-		       label, type);
-	(void)qbpy_raise_text(state, QBRT_MODEL_DTYPE_MISMATCHED, NULL, text);
+		       place->label, type);
+	if (place->is_output)
+		(void)qbpy_raise_value(state, QBRT_MODEL_DTYPE_MISMATCHED, NULL,
+				       "Output dtype mismatch. ", text);
+	else
+		(void)qbpy_raise_text(state, QBRT_MODEL_DTYPE_MISMATCHED, NULL,
+				      text);
 	return -1;
 }
 
 /* An ndarray with elements that no buffer describes, a date for example. */
 static int refuse_ndarray(struct qbpy_state *state, PyObject *object,
-			  const char *label)
+			  const struct place *place)
 {
 	PyObject *type, *value, *traceback;
 	PyObject *dtype, *text;
@@ -92,7 +106,7 @@ static int refuse_ndarray(struct qbpy_state *state, PyObject *object,
 	text = dtype ? PyObject_Str(dtype) : NULL;
 	utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	if (utf8) {
-		(void)refuse_type(state, label, utf8);
+		(void)refuse_type(state, place, utf8);
 		Py_XDECREF(type);
 		Py_XDECREF(value);
 		Py_XDECREF(traceback);
@@ -104,17 +118,24 @@ static int refuse_ndarray(struct qbpy_state *state, PyObject *object,
 	return -1;
 }
 
+static int refuse_read_only(const struct place *place)
+{
+	PyErr_Format(PyExc_ValueError, "%s is read-only: it cannot be written",
+		     place->label);
+	return -1;
+}
+
 static int take_buffer(struct qbpy_state *state, PyObject *object,
-		       const char *label, struct qbpy_hold *hold,
-		       struct qbrt_array *array)
+		       const struct place *place)
 {
 	/* the exporter may point into view, which therefore never moves */
-	Py_buffer *view = &hold->view;
+	Py_buffer *view = &place->hold->view;
+	struct qbrt_array *array = place->array;
 
 	if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO)) {
 		view->obj = NULL;
 		return PyErr_ExceptionMatches(PyExc_ValueError)
-			       ? refuse_ndarray(state, object, label)
+			       ? refuse_ndarray(state, object, place)
 			       : -1;
 	}
 	*array = (struct qbrt_array){
@@ -127,50 +148,65 @@ static int take_buffer(struct qbpy_state *state, PyObject *object,
 	if (!array->data && !view->len)
 		array->data = view; /* of no element, and never read */
 	if (array->dtype == QBRT_DTYPE_ERROR)
-		return refuse_type(state, label, view->format);
+		return refuse_type(state, place, view->format);
+	return place->is_output && view->readonly ? refuse_read_only(place) : 0;
+}
+
+/* To be read: what queued jobs write is waited for. */
+static int begin_read(struct qbpy_native *native)
+{
+	if (qbpy_check(native->state, qbpy_wait_written(native),
+		       qbpy_native_device(native)) ||
+	    qbpy_check_open(native))
+		return -1;
+	qbpy_begin_use(native);
 	return 0;
 }
 
-static void describe_pinned(const struct qbpy_native *native,
-			    struct qbrt_array *array)
+static int begin_write(struct qbpy_native *native, const struct place *place)
 {
-	*array = (struct qbrt_array){
+	enum qbrt_status status;
+
+	if (native->is_read_only)
+		return refuse_read_only(place);
+	status = qbpy_begin_access(native, QBRT_CPU_WRITE);
+	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+		return -1;
+	place->hold->is_access = true;
+	return 0;
+}
+
+static int take_pinned(PyObject *object, const struct place *place)
+{
+	struct qbpy_native *native = ((struct qbpy_pinned *)object)->native;
+
+	if (qbpy_check_open(native) ||
+	    (place->is_output ? begin_write(native, place)
+			      : begin_read(native)))
+		return -1;
+	Py_INCREF((PyObject *)native);
+	place->hold->native = native;
+	*place->array = (struct qbrt_array){
 		.data = native->data,
 		.shape = (const int64_t *)native->shape,
 		.ndim = (size_t)native->ndim,
 		.dtype = native->dtype,
 	};
-}
-
-static int take_pinned(struct qbpy_state *state, PyObject *object,
-		       struct qbpy_hold *hold, struct qbrt_array *array)
-{
-	struct qbpy_native *native = ((struct qbpy_pinned *)object)->native;
-
-	if (qbpy_check_open(native) ||
-	    qbpy_check(state, qbpy_wait_written(native),
-		       qbpy_native_device(native)) ||
-	    qbpy_check_open(native))
-		return -1;
-	Py_INCREF((PyObject *)native);
-	qbpy_begin_use(native);
-	hold->native = native;
-	describe_pinned(native, array);
 	return 0;
 }
 
-static int refuse_device(const char *label)
+static int refuse_device(const struct place *place)
 {
 	PyErr_Format(PyExc_TypeError,
 		     "%s is in the memory of a device, and infer takes host "
 		     "arrays: copy it to the host first, or into a "
 		     "PinnedMemory by the CUDA bridge",
-		     label);
+		     place->label);
 	return -1;
 }
 
 /* 0, or -1 with a TypeError of what is in device memory. */
-static int check_dlpack_device(PyObject *object, const char *label)
+static int check_dlpack_device(PyObject *object, const struct place *place)
 {
 	PyObject *device =
 		PyObject_CallMethod(object, "__dlpack_device__", NULL);
@@ -185,12 +221,12 @@ static int check_dlpack_device(PyObject *object, const char *label)
 		return -1;
 	return value == DLPACK_CPU || value == DLPACK_CUDA_HOST
 		       ? 0
-		       : refuse_device(label);
+		       : refuse_device(place);
 }
 
 /* By the first protocol that the object has (Q301); an ndarray. */
 static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
-			    const char *label)
+			    const struct place *place)
 {
 	bool has_array = PyObject_HasAttrString(object, "__array__");
 	PyObject *numpy = qbpy_import_numpy(state);
@@ -202,7 +238,7 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 		return PyObject_CallFunctionObjArgs(state->asarray, object,
 						    NULL);
 	if (PyObject_HasAttrString(object, "__dlpack__")) {
-		if (check_dlpack_device(object, label))
+		if (check_dlpack_device(object, place))
 			return NULL;
 		array = PyObject_CallMethod(numpy, "from_dlpack", "(O)",
 					    object);
@@ -212,7 +248,7 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 			return array;
 		PyErr_Clear();
 	} else if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
-		(void)refuse_device(label);
+		(void)refuse_device(place);
 		return NULL;
 	}
 	if (has_array)
@@ -221,25 +257,39 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 	PyErr_Format(PyExc_TypeError,
 		     "%s: expected a NumPy array, a PinnedMemory or another "
 		     "host array, got %R",
-		     label, (PyObject *)Py_TYPE(object));
+		     place->label, (PyObject *)Py_TYPE(object));
 	return NULL;
 }
 
+/* The same bytes, or a TypeError: what is written must not be a copy. */
+static int check_output(PyObject *object, const struct place *place)
+{
+	if (PyObject_CheckBuffer(object) ||
+	    PyObject_HasAttrString(object, "__array_interface__"))
+		return 0;
+	PyErr_Format(PyExc_TypeError,
+		     "%s: expected a NumPy array, a PinnedMemory or another "
+		     "writable buffer, got %R",
+		     place->label, (PyObject *)Py_TYPE(object));
+	return -1;
+}
+
 static int take_array(struct qbpy_state *state, PyObject *object,
-		      const char *label, struct qbpy_hold *hold,
-		      struct qbrt_array *array)
+		      const struct place *place)
 {
 	PyObject *ndarray;
 	int ret;
 
 	if (PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY]))
-		return take_pinned(state, object, hold, array);
+		return take_pinned(object, place);
+	if (place->is_output && check_output(object, place))
+		return -1;
 	if (PyObject_CheckBuffer(object))
-		return take_buffer(state, object, label, hold, array);
-	ndarray = to_ndarray(state, object, label);
+		return take_buffer(state, object, place);
+	ndarray = to_ndarray(state, object, place);
 	if (!ndarray)
 		return -1;
-	ret = take_buffer(state, ndarray, label, hold, array);
+	ret = take_buffer(state, ndarray, place);
 	Py_DECREF(ndarray);
 	return ret;
 }
@@ -256,8 +306,9 @@ static int make_room(struct qbpy_arrays *arrays, size_t num)
 	return -1;
 }
 
+/* is_bare: items has one, which stands for itself. */
 static int take_items(struct qbpy_state *state, PyObject *items, bool is_bare,
-		      const char *name, struct qbpy_arrays *arrays)
+		      const struct place *common, struct qbpy_arrays *arrays)
 {
 	Py_ssize_t num = PyTuple_Size(items);
 	char label[64];
@@ -265,13 +316,18 @@ static int take_items(struct qbpy_state *state, PyObject *items, bool is_bare,
 	if (make_room(arrays, (size_t)num))
 		return -1;
 	for (Py_ssize_t i = 0; i < num; i++) {
-		PyObject *item = PyTuple_GetItem(items, i);
+		struct place place = {
+			.label = is_bare ? common->label : label,
+			.is_output = common->is_output,
+			.hold = &arrays->holds[i],
+			.array = &arrays->arrays[i],
+		};
 
-		(void)snprintf(label, sizeof(label), "%s[%zd]", name, i);
+		(void)snprintf(label, sizeof(label), "%s[%zd]", common->label,
+			       i);
 		/* counted first: what it holds when it fails goes back too */
 		arrays->num++;
-		if (take_array(state, item, is_bare ? name : label,
-			       &arrays->holds[i], &arrays->arrays[i])) {
+		if (take_array(state, PyTuple_GetItem(items, i), &place)) {
 			qbpy_release_arrays(arrays);
 			return -1;
 		}
@@ -282,6 +338,7 @@ static int take_items(struct qbpy_state *state, PyObject *items, bool is_bare,
 int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
 		     const char *name, struct qbpy_arrays *arrays)
 {
+	const struct place common = { .label = name };
 	bool is_bare = !PyList_Check(object) && !PyTuple_Check(object);
 	/* a list may change while protocols run Python */
 	PyObject *items =
@@ -290,7 +347,21 @@ int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
 
 	if (!items)
 		return -1;
-	ret = take_items(state, items, is_bare, name, arrays);
+	ret = take_items(state, items, is_bare, &common, arrays);
+	Py_DECREF(items);
+	return ret;
+}
+
+int qbpy_take_outputs(struct qbpy_state *state, PyObject *list,
+		      struct qbpy_arrays *arrays)
+{
+	const struct place common = { .label = "outputs", .is_output = true };
+	PyObject *items = PySequence_Tuple(list);
+	int ret;
+
+	if (!items)
+		return -1;
+	ret = take_items(state, items, false, &common, arrays);
 	Py_DECREF(items);
 	return ret;
 }
@@ -302,10 +373,11 @@ void qbpy_release_arrays(struct qbpy_arrays *arrays)
 
 		if (hold->view.obj)
 			PyBuffer_Release(&hold->view);
-		if (hold->native) {
+		if (hold->is_access)
+			(void)qbpy_end_access(hold->native);
+		else if (hold->native)
 			qbpy_end_use(hold->native);
-			Py_DECREF((PyObject *)hold->native);
-		}
+		Py_XDECREF((PyObject *)hold->native);
 	}
 	PyMem_Free(arrays->arrays);
 	PyMem_Free(arrays->holds);

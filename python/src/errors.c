@@ -52,6 +52,10 @@ static const struct {
 				     "offer it." },
 	[QBPY_BUFFER_ERROR] = { "qbruntime.QbBufferError", &PyExc_BufferError,
 				"The memory cannot be exported." },
+	[QBPY_LAYOUT_WARNING] = { "qbruntime.QbLayoutWarning",
+				  &PyExc_UserWarning,
+				  "Arrays fit a model as HWC and as CHW, and "
+				  "were taken as HWC." },
 };
 
 static enum qbpy_error classify(enum qbrt_status status)
@@ -112,13 +116,16 @@ static enum qbpy_error classify(enum qbrt_status status)
 	}
 }
 
-/* (QbRuntimeError, other), or other alone for QbRuntimeError itself. */
+/*
+ * (QbRuntimeError, other), or other alone: for QbRuntimeError itself, and for
+ * the warning.
+ */
 static PyObject *make_bases(const struct qbpy_state *state, size_t i)
 {
 	PyObject *root = state->errors[QBPY_RUNTIME_ERROR];
 	PyObject *other = errors[i].other_base ? *errors[i].other_base : NULL;
 
-	if (!root)
+	if (!root || i == QBPY_LAYOUT_WARNING)
 		return PyTuple_Pack(1, other);
 	return other ? PyTuple_Pack(2, root, other) : PyTuple_Pack(1, root);
 }
@@ -163,9 +170,10 @@ static int set_attribute(PyObject *object, const char *name, PyObject *value)
 	return ret;
 }
 
+/* first: a fixed sentence that stands before it all, with a blank (Q591). */
 static void raise_as(struct qbpy_state *state, enum qbpy_error error,
 		     enum qbrt_status status, const char *device,
-		     const char *text)
+		     const char *first, const char *text)
 {
 	PyObject *class = state->errors[error];
 	const char *name = qbrt_status_name(status);
@@ -180,8 +188,9 @@ static void raise_as(struct qbpy_state *state, enum qbpy_error error,
 	if (class)
 		exception = PyObject_CallFunction(
 			class, "N",
-			PyUnicode_FromFormat("%s occurred. [StatusCode(%d)] %U",
-					     name, (int)status, detail));
+			PyUnicode_FromFormat(
+				"%s%s occurred. [StatusCode(%d)] %U", first,
+				name, (int)status, detail));
 	else
 		PyErr_SetString(PyExc_RuntimeError, name); /* at exit */
 	if (exception &&
@@ -199,7 +208,19 @@ static void raise_as(struct qbpy_state *state, enum qbpy_error error,
 PyObject *qbpy_raise_text(struct qbpy_state *state, enum qbrt_status status,
 			  const char *device, const char *text)
 {
-	raise_as(state, classify(status), status, device, text);
+	raise_as(state, classify(status), status, device, "", text);
+	return NULL;
+}
+
+PyObject *qbpy_raise_value(struct qbpy_state *state, enum qbrt_status status,
+			   const char *device, const char *first,
+			   const char *text)
+{
+	enum qbpy_error error = classify(status);
+
+	if (error != QBPY_SHAPE_ERROR)
+		error = QBPY_INVALID_ARGUMENT_ERROR;
+	raise_as(state, error, status, device, first, text);
 	return NULL;
 }
 
@@ -221,7 +242,7 @@ int qbpy_check(struct qbpy_state *state, enum qbrt_status status,
 void qbpy_raise_buffer(struct qbpy_state *state, enum qbrt_status status,
 		       const char *device, const char *text)
 {
-	raise_as(state, QBPY_BUFFER_ERROR, status, device, text);
+	raise_as(state, QBPY_BUFFER_ERROR, status, device, "", text);
 }
 
 PyObject *qbpy_raise_closed(struct qbpy_state *state, const char *what)

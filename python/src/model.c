@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Model: loaded by __init__, launched, disposed. What it tells about itself is
- * model_info.c, inference infer.c. It takes part in garbage collection, since a
+ * model_info.c, inference infer.c and infer_array.c. It takes part in garbage collection, since a
  * subclass of Accelerator may lead back to it.
  */
 #include "module.h"
@@ -342,7 +342,7 @@ static PyType_Spec spec = {
 	.slots = slots,
 };
 
-/* A type takes one table; the getters are the other file's. */
+/* A type takes one table; the getters and the array calls have their own. */
 static int add_methods(PyTypeObject *type, PyMethodDef *defs)
 {
 	for (; defs->ml_name; defs++) {
@@ -364,5 +364,7 @@ int qbpy_add_model(PyObject *module)
 
 	if (qbpy_add_type(module, QBPY_MODEL, &spec, NULL))
 		return -1;
-	return add_methods(state->types[QBPY_MODEL], qbpy_model_info_methods);
+	if (add_methods(state->types[QBPY_MODEL], qbpy_model_info_methods))
+		return -1;
+	return add_methods(state->types[QBPY_MODEL], qbpy_array_methods);
 }

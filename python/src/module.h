@@ -78,6 +78,7 @@ enum qbpy_error {
 	QBPY_MODEL_FILE_ERROR,
 	QBPY_UNSUPPORTED_ERROR,
 	QBPY_BUFFER_ERROR,
+	QBPY_LAYOUT_WARNING,
 	QBPY_NUM_ERRORS
 };
 
@@ -165,6 +166,7 @@ struct qbpy_model {
 	struct qbrt_model *model; /* NULL until __init__ has loaded it */
 	PyObject *acc;            /* the Accelerator of the last launch */
 	PyObject *handle;         /* its AcceleratorHandle */
+	bool has_warned;          /* QbLayoutWarning comes once */
 	PyObject *weakrefs;
 };
 
@@ -199,6 +201,10 @@ PyObject *qbpy_raise_text(struct qbpy_state *state, enum qbrt_status status,
 			  const char *device, const char *text);
 int qbpy_check(struct qbpy_state *state, enum qbrt_status status,
 	       const char *device);
+/* A ValueError whatever the status; first: "", or a sentence and a blank. */
+PyObject *qbpy_raise_value(struct qbpy_state *state, enum qbrt_status status,
+			   const char *device, const char *first,
+			   const char *text);
 /* A QbBufferError, as exports of memory must. */
 void qbpy_raise_buffer(struct qbpy_state *state, enum qbrt_status status,
 		       const char *device, const char *text);
@@ -238,6 +244,7 @@ PyObject *qbpy_text(const char *text);
 struct qbpy_hold {
 	Py_buffer view;             /* obj NULL: none */
 	struct qbpy_native *native; /* NULL: none */
+	bool is_access;             /* opened to be written */
 };
 struct qbpy_arrays {
 	size_t num;
@@ -250,6 +257,12 @@ struct qbpy_arrays {
  */
 int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
 		     const char *name, struct qbpy_arrays *arrays);
+/*
+ * What a call is to write (Q326, Q328): with a ValueError for what is
+ * read-only, a TypeError for what may be copied on the way.
+ */
+int qbpy_take_outputs(struct qbpy_state *state, PyObject *list,
+		      struct qbpy_arrays *arrays);
 void qbpy_release_arrays(struct qbpy_arrays *arrays);
 /*
  * A new ndarray, writable, in C order, aligned to 64 bytes and not cleared
@@ -314,11 +327,12 @@ PyObject *qbpy_get_nth(PyObject *self, Py_ssize_t i);
 int qbpy_set_item(PyObject *self, PyObject *key, PyObject *value);
 PyObject *qbpy_fill(PyObject *self, PyObject *value);
 
-/* model.c, model_info.c, infer.c */
+/* model.c, model_info.c, infer.c, infer_array.c */
 int qbpy_add_model(PyObject *module);
 PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw);
 const char *qbpy_model_device(const struct qbpy_model *self);
 extern PyMethodDef qbpy_model_info_methods[];
+extern PyMethodDef qbpy_array_methods[];
 PyObject *qbpy_target_cores(PyObject *object, void *closure);
 PyObject *qbpy_infer_pinned_memory(PyObject *self, PyObject *const *args,
 				   Py_ssize_t num_args, PyObject *names);
