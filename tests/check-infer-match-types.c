@@ -216,7 +216,6 @@ END_TEST
 static const int64_t a_shape[] = { 64 };
 static const int64_t minus_one[] = { -1 };
 static const int64_t far_stride[] = { INT64_MAX };
-static const int64_t eight[8] = { 1, 1, 1, 1, 1, 1, 1, 64 };
 
 /* Q731 Q733: each with the word that its sentence has. */
 static const struct {
@@ -228,7 +227,6 @@ static const struct {
 	{ { &byte, a_shape, NULL, 1, (enum qbrt_dtype)13, 0 }, "dtype is 13" },
 	{ { &byte, a_shape, NULL, 1, QBRT_DTYPE_ERROR, 0 }, "dtype is 15" },
 	{ { &byte, a_shape, NULL, 1, QBRT_DTYPE_UINT8, 1 }, "reserved 1" },
-	{ { &byte, eight, NULL, 8, QBRT_DTYPE_UINT8, 0 }, "8 axes" },
 	{ { &byte, minus_one, NULL, 1, QBRT_DTYPE_UINT8, 0 }, "negative" },
 	{ { &byte, a_shape, far_stride, 1, QBRT_DTYPE_UINT8, 0 },
 	  "address space" },

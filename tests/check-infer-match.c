@@ -394,6 +394,20 @@ START_TEST(no_match_says_what_each_variant_takes)
 }
 END_TEST
 
+/* Q303 Q310: more axes than any tensor has, and a leading one. */
+START_TEST(too_many_axes_fit_no_model)
+{
+	const struct qbrt_array array =
+		SHAPE(UINT8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 64);
+	struct qbrt_model *model = models_load_copy64();
+
+	check_no_match(model, 0, &array, 1, QBRT_MODEL_SHAPE_MISMATCHED);
+	ck_assert_detail("given: (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 64); ");
+	ck_assert_detail("input 0 has neither these axes nor one more");
+	qbrt_model_free(model);
+}
+END_TEST
+
 /* Q310: however much there is to say. */
 START_TEST(a_long_complaint_is_cut)
 {
@@ -427,6 +441,7 @@ int main(void)
 		QBRT_TEST(flags_fix_the_order_of_axes),
 		QBRT_TEST(a_list_of_pictures_is_told_what_a_batch_is),
 		QBRT_TEST(no_match_says_what_each_variant_takes),
+		QBRT_TEST(too_many_axes_fit_no_model),
 		QBRT_TEST(a_long_complaint_is_cut),
 	};
 

@@ -117,6 +117,7 @@ def test_shapes_that_do_not_fit_are_value_errors(launched):
         (X[:0], StatusCode.Model_ShapeMismatched),
         (np.zeros((0, 64), "u1"), StatusCode.Model_ShapeMismatched),
         (np.uint8(3), StatusCode.Model_ShapeMismatched),
+        (X.reshape((1,) * 20 + (64,)), StatusCode.Model_ShapeMismatched),
     ):
         with pytest.raises(qbruntime.QbShapeError) as caught:
             launched.infer(inputs)

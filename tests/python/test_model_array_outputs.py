@@ -83,6 +83,7 @@ def test_other_memory_is_written_in_place(acc, launched):
         ([A.copy(), A.astype("i4")], "Output dtype mismatch.", 22),
         ([A.copy(), A.astype(">f4")], "Output dtype mismatch.", 22),
         ([A.copy(), A.astype("M8[s]")], "Output dtype mismatch.", 22),
+        ([A.copy(), A.copy().reshape((1,) * 9 + (3, 5))], "Output shape mismatch.", 21),
         ([A.copy(), A.ravel()], "Output shape mismatch.", 21),
         ([A.copy(), A[None].copy()], "Output shape mismatch.", 21),
         ([A.copy(), np.zeros((5, 3), "f4").T[:2]], "Output shape mismatch.", 21),
