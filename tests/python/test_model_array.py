@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import COPY64, ONE_MODE, run_child
+from runtime_cases import COPY64, DIGITS, ONE_MODE, TOP, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -173,6 +173,20 @@ def test_a_leading_axis_is_a_batch(launched):
     (y,) = launched.infer(x)
     assert y.shape == (35, 64) and np.array_equal(y, x)
     assert launched.infer(x[:1])[0].shape == (1, 64)
+
+
+# Q322 Q335
+def test_a_batch_of_digits_is_read_as_each_alone(acc):
+    images = np.fromfile(TOP / "examples/digits-16.u8", "u1").reshape(16, 8, 8, 1)
+    answers = np.loadtxt(TOP / "examples/digits-16.txt", "i8", usecols=2)
+    with Model(DIGITS) as model:
+        model.launch(acc)
+        (scores,) = model.infer(images)
+        assert np.array_equal(scores.reshape(16, 10).argmax(axis=1), answers)
+        for image, row in zip(images, scores):
+            assert np.array_equal(model.infer(image)[0], row)
+        (chw,) = model.infer_chw(images.transpose(0, 3, 1, 2))
+        assert np.array_equal(chw.reshape(scores.shape), scores)
 
 
 # Q329 Q330
