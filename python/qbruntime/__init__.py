@@ -3,6 +3,8 @@
 
     with qbruntime.Accelerator() as acc, qbruntime.Model("model.qbm") as model:
         model.launch(acc)
+        (scores,) = model.infer(picture)
+        # or in memory that the NPU shares, which copies nothing
         x, y = model.allocate_inputs(), model.allocate_outputs()
         x[0][:] = picture
         model.infer_pinned_memory(x, y)
