@@ -144,6 +144,9 @@ qbrt_model_config_set_single_core_mode(struct qbrt_model_config *config,
 {
 	if (!config)
 		return fail_null("config");
+	if (num_cores == SIZE_MAX)
+		return reject("num_cores is below 1, expected 1 to %u",
+			      MAX_CORES);
 	if (num_cores > MAX_CORES)
 		return reject("num_cores is %zu, expected 1 to %u, or 0 for "
 			      "all local cores of the device",

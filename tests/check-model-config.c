@@ -191,7 +191,7 @@ static const struct rejection rejections[] = {
 	{ .mode = QBRT_CORE_MODE_SINGLE, .number = 9, .detail = "1 to 8" },
 	{ .mode = QBRT_CORE_MODE_SINGLE,
 	  .number = SIZE_MAX,
-	  .detail = "1 to 8" },
+	  .detail = "below 1" },
 	{ .num_core_ids = 2,
 	  .core_ids = { CORE(0, 1), CORE(0, 1) },
 	  .detail = "core_ids[1]" },

@@ -1142,7 +1142,8 @@ qbrt_model_config_set_auto_core_mode(struct qbrt_model_config *config);
 /*
  * Core mode Single on this many local cores; launch picks those that the fewest
  * launched models of this process use, the lowest first.
- * num_cores: 1 to 8; 0: all of the device.
+ * num_cores: 1 to 8; 0: all of the device. SIZE_MAX stands for a number below
+ * 1, which other languages have and which is rejected too.
  * QBRT_INVALID_ARGUMENT: rejected, nothing changes; the reason is also logged
  * at Warn level, here and by the other functions that set something.
  * Threads: one per object. Since: 0.1. Source: qbruntime
