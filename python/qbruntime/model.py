@@ -4,12 +4,21 @@
 import os
 
 from .qbruntime import Accelerator, Model, estimate_memory
-from .type import BufferInfo, CacheInfo, Cluster, Core, CoreId, CoreMode, Scale
+from .type import (
+    BufferInfo,
+    CacheInfo,
+    Cluster,
+    Core,
+    CoreId,
+    CoreMode,
+    ModelConfig,
+    Scale,
+)
 
 
 def load(
     path: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
-    model_config: None = None,
+    model_config: ModelConfig | None = None,
 ) -> Model:
     """Open the default device, load a model file and launch it there.
 
@@ -30,6 +39,7 @@ __all__ = [
     "CoreId",
     "CoreMode",
     "Model",
+    "ModelConfig",
     "Scale",
     "estimate_memory",
     "load",

@@ -224,6 +224,7 @@ DeviceInfo = namedtuple(
 DeviceInfo.__doc__ = "A device; what is not known is None, sizes are bytes."
 
 from .qbruntime import (  # noqa: E402
+    ModelConfig,
     get_available_device_numbers,
     get_available_devices,
 )
@@ -240,6 +241,7 @@ __all__ = [
     "DataType",
     "DeviceInfo",
     "LogLevel",
+    "ModelConfig",
     "Scale",
     "StatusCode",
     "get_available_device_numbers",

@@ -2,6 +2,7 @@
 import enum
 from typing import NamedTuple
 
+from .qbruntime import ModelConfig as ModelConfig
 from .qbruntime import get_available_device_numbers as get_available_device_numbers
 from .qbruntime import get_available_devices as get_available_devices
 
@@ -17,6 +18,7 @@ __all__ = [
     "DataType",
     "DeviceInfo",
     "LogLevel",
+    "ModelConfig",
     "Scale",
     "StatusCode",
     "get_available_device_numbers",

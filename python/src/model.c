@@ -15,24 +15,6 @@ const char *qbpy_model_device(const struct qbpy_model *self)
 	return handle ? qbrt_accelerator_get_id(handle->acc) : NULL;
 }
 
-/* The path's bytes; only the default configuration is offered so far. */
-static PyObject *parse_path(PyObject *args, PyObject *kw, const char *format)
-{
-	static char *keywords[] = { "path", "model_config", NULL };
-	PyObject *config = Py_None;
-	PyObject *path = NULL;
-
-	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords,
-					 PyUnicode_FSConverter, &path, &config))
-		return NULL;
-	if (config == Py_None)
-		return path;
-	Py_DECREF(path);
-	return qbpy_raise_type("None for model_config, since there is no "
-			       "ModelConfig yet",
-			       config);
-}
-
 static void free_model(struct qbrt_model *model)
 {
 	PyThreadState *thread = PyEval_SaveThread();
@@ -41,17 +23,29 @@ static void free_model(struct qbrt_model *model)
 	PyEval_RestoreThread(thread);
 }
 
-/* Takes path, which may be NULL with an exception set. */
-static struct qbrt_model *load(struct qbpy_state *state, PyObject *path)
+/* A model of the arguments path and model_config. */
+static struct qbrt_model *load(struct qbpy_state *state, PyObject *args,
+			       PyObject *kw, const char *format)
 {
+	static char *keywords[] = { "path", "model_config", NULL };
+	struct qbrt_model_config *config;
 	struct qbrt_model *model = NULL;
+	PyObject *config_arg = Py_None;
 	enum qbrt_status status;
+	PyObject *path = NULL;
 
-	if (!path)
+	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords,
+					 PyUnicode_FSConverter, &path,
+					 &config_arg))
 		return NULL;
+	if (qbpy_copy_config(state, config_arg, &config)) {
+		Py_DECREF(path);
+		return NULL;
+	}
 	qbpy_begin_wait();
-	status = qbrt_model_load(PyBytes_AsString(path), NULL, &model);
+	status = qbrt_model_load(PyBytes_AsString(path), config, &model);
 	qbpy_end_wait();
+	qbrt_model_config_free(config);
 	Py_DECREF(path);
 	if (qbpy_check(state, status, NULL)) {
 		free_model(model);
@@ -77,7 +71,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kw)
 	struct qbpy_model *self = (struct qbpy_model *)object;
 	struct qbrt_model *model;
 
-	model = load(self->state, parse_path(args, kw, "O&|O:Model"));
+	model = load(self->state, args, kw, "O&|O:Model");
 	if (!model)
 		return -1;
 	if (self->model) {
@@ -229,7 +223,7 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw)
 	struct qbrt_model *model;
 	uint64_t nbytes;
 
-	model = load(state, parse_path(args, kw, "O&|O:estimate_memory"));
+	model = load(state, args, kw, "O&|O:estimate_memory");
 	if (!model)
 		return NULL;
 	nbytes = qbrt_model_get_memory_estimate(model);
@@ -342,29 +336,14 @@ static PyType_Spec spec = {
 	.slots = slots,
 };
 
-/* A type takes one table; the getters and the array calls have their own. */
-static int add_methods(PyTypeObject *type, PyMethodDef *defs)
-{
-	for (; defs->ml_name; defs++) {
-		PyObject *method = PyDescr_NewMethod(type, defs);
-		int ret = method ? PyObject_SetAttrString((PyObject *)type,
-							  defs->ml_name, method)
-				 : -1;
-
-		Py_XDECREF(method);
-		if (ret)
-			return -1;
-	}
-	return 0;
-}
-
 int qbpy_add_model(PyObject *module)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 
 	if (qbpy_add_type(module, QBPY_MODEL, &spec, NULL))
 		return -1;
-	if (add_methods(state->types[QBPY_MODEL], qbpy_model_info_methods))
+	if (qbpy_add_methods(state->types[QBPY_MODEL],
+			     qbpy_model_info_methods))
 		return -1;
-	return add_methods(state->types[QBPY_MODEL], qbpy_array_methods);
+	return qbpy_add_methods(state->types[QBPY_MODEL], qbpy_array_methods);
 }

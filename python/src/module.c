@@ -71,6 +71,21 @@ int qbpy_add_type(PyObject *module, enum qbpy_type which, PyType_Spec *spec,
 	return PyModule_AddType(module, state->types[which]);
 }
 
+int qbpy_add_methods(PyTypeObject *type, PyMethodDef *defs)
+{
+	for (; defs->ml_name; defs++) {
+		PyObject *method = PyDescr_NewMethod(type, defs);
+		int ret = method ? PyObject_SetAttrString((PyObject *)type,
+							  defs->ml_name, method)
+				 : -1;
+
+		Py_XDECREF(method);
+		if (ret)
+			return -1;
+	}
+	return 0;
+}
+
 void *qbpy_alloc_object(PyTypeObject *type)
 {
 	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -230,7 +245,10 @@ static PyMethodDef methods[] = {
 	{ NULL, NULL, 0, NULL },
 };
 
-/* qbruntime.type is being imported, or imports this module as its last act. */
+/*
+ * qbruntime.type is being imported, or imports this module as its last act: what
+ * it has of here is here by then.
+ */
 static int find_classes(struct qbpy_state *state)
 {
 	static const char *const names[QBPY_NUM_CLASSES] = {
@@ -239,6 +257,7 @@ static int find_classes(struct qbpy_state *state)
 		[QBPY_CACHE_TYPE] = "CacheType",
 		[QBPY_CLUSTER] = "Cluster",
 		[QBPY_CORE] = "Core",
+		[QBPY_CORE_ALLOCATION_POLICY] = "CoreAllocationPolicy",
 		[QBPY_CORE_ID] = "CoreId",
 		[QBPY_CORE_MODE] = "CoreMode",
 		[QBPY_DATA_TYPE] = "DataType",
@@ -263,10 +282,10 @@ static int exec(PyObject *module)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 
-	if (find_classes(state) || qbpy_add_errors(module, state) ||
-	    qbpy_add_accelerator(module) || qbpy_add_native(module) ||
-	    qbpy_add_pinned(module) || qbpy_add_cpu_access(module) ||
-	    qbpy_add_model(module) ||
+	if (qbpy_add_model_config(module) || find_classes(state) ||
+	    qbpy_add_errors(module, state) || qbpy_add_accelerator(module) ||
+	    qbpy_add_native(module) || qbpy_add_pinned(module) ||
+	    qbpy_add_cpu_access(module) || qbpy_add_model(module) ||
 	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
 	    PyModule_AddStringConstant(module, "__git_version__",
 				       qbrt_git_version()))

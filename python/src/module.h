@@ -22,7 +22,8 @@
  *
  * AcceleratorHandle and Model own one handle of the C API from __init__ on and
  * end it in their dealloc, where no call can be inside. The library's objects
- * keep their device open by themselves, so any order is safe.
+ * keep their device open by themselves, so any order is safe. A ModelConfig owns
+ * one too, which is touched with the GIL alone; a model is loaded with a copy.
  *
  * PinnedMemoryBase owns one struct qbrt_pinned_memory. free() only marks it.
  * The memory goes back when it is marked, no export is left and no use: exports
@@ -52,6 +53,8 @@
 #include <qbruntime/qbrt.h>
 
 #define QBPY_MAX_NDIM 8
+/* One more than a device has: no list of them is valid. */
+#define QBPY_MAX_CORES 9
 /* Py_XSETREF, which the limited API lacks. */
 #define QBPY_REPLACE(at, value) \
 	do { \
@@ -89,6 +92,7 @@ enum qbpy_class {
 	QBPY_CACHE_TYPE,
 	QBPY_CLUSTER,
 	QBPY_CORE,
+	QBPY_CORE_ALLOCATION_POLICY,
 	QBPY_CORE_ID,
 	QBPY_CORE_MODE,
 	QBPY_DATA_TYPE,
@@ -104,6 +108,7 @@ enum qbpy_type {
 	QBPY_ACCELERATOR_HANDLE,
 	QBPY_CPU_ACCESS,
 	QBPY_MODEL,
+	QBPY_MODEL_CONFIG,
 	QBPY_PINNED_BASE,
 	QBPY_PINNED_FLOAT,
 	QBPY_PINNED_MEMORY,
@@ -160,6 +165,26 @@ struct qbpy_pinned {
 	PyObject *weakrefs;
 };
 
+/* ModelConfig */
+struct qbpy_config {
+	PyObject_HEAD struct qbpy_state *state;
+	struct qbrt_model_config *config;
+	bool has_no_core; /* all were excluded: no model takes that */
+};
+
+/*
+ * What a call sets of one, checked on another configuration without the GIL,
+ * since the library logs what it rejects.
+ */
+struct qbpy_change {
+	const int *bundle; /* NULL: the core mode and what follows */
+	enum qbrt_core_mode core_mode;
+	const struct qbrt_core_id *core_ids; /* NULL: a number of cores */
+	const enum qbrt_cluster *clusters;
+	size_t num; /* of any of those */
+	bool has_no_core;
+};
+
 /* Model */
 struct qbpy_model {
 	PyObject_HEAD struct qbpy_state *state;
@@ -174,6 +199,8 @@ struct qbpy_model {
 struct qbpy_state *qbpy_get_state(PyTypeObject *type);
 int qbpy_add_type(PyObject *module, enum qbpy_type which, PyType_Spec *spec,
 		  PyObject *bases);
+/* A type takes one table of methods; these are of another file. */
+int qbpy_add_methods(PyTypeObject *type, PyMethodDef *defs);
 /* A new, empty object; free_object() is its counterpart in a dealloc. */
 void *qbpy_alloc_object(PyTypeObject *type);
 void qbpy_free_object(void *object);
@@ -326,6 +353,37 @@ PyObject *qbpy_get_item(PyObject *self, PyObject *key);
 PyObject *qbpy_get_nth(PyObject *self, Py_ssize_t i);
 int qbpy_set_item(PyObject *self, PyObject *key, PyObject *value);
 PyObject *qbpy_fill(PyObject *self, PyObject *value);
+
+/* model_config.c */
+int qbpy_add_model_config(PyObject *module);
+/* A copy that the caller frees; of None NULL, the library's default. */
+int qbpy_copy_config(struct qbpy_state *state, PyObject *object,
+		     struct qbrt_model_config **config);
+/* 1: changed, or could be; 0: rejected, and the library has logged why. */
+int qbpy_change_config(struct qbpy_config *self,
+		       const struct qbpy_change *change);
+int qbpy_check_change(struct qbpy_config *self,
+		      const struct qbpy_change *change);
+
+/* model_config_set.c, model_config_old.c: setters, and deprecated ones */
+extern PyMethodDef qbpy_config_set_methods[];
+extern PyMethodDef qbpy_config_old_methods[];
+/* Of fewer than 1 what the library rejects. */
+int qbpy_parse_num_cores(PyObject *object, size_t *num_cores);
+int qbpy_parse_core_ids(struct qbpy_state *state, PyObject *object,
+			struct qbrt_core_id core_ids[QBPY_MAX_CORES],
+			size_t *num);
+int qbpy_parse_clusters(PyObject *object,
+			enum qbrt_cluster clusters[QBPY_MAX_CORES],
+			size_t *num);
+int qbpy_parse_cluster(PyObject *object, enum qbrt_cluster *cluster);
+PyObject *qbpy_set_clusters(PyObject *object, PyObject *args, PyObject *kw,
+			    const char *format, enum qbrt_core_mode core_mode);
+
+/* model_config_value.c: repr, ==, copies and pickles */
+PyObject *qbpy_config_repr(PyObject *object);
+PyObject *qbpy_config_compare(PyObject *object, PyObject *other, int op);
+extern PyMethodDef qbpy_config_value_methods[];
 
 /* model.c, model_info.c, infer.c, infer_array.c */
 int qbpy_add_model(PyObject *module);
