@@ -15,6 +15,7 @@ Importing it opens no device, starts no thread and imports no NumPy.
 from . import version
 from .accelerator import Accelerator
 from .model import Model, estimate_memory, load
+from .model_variant_handle import ModelVariantHandle
 from .pinned_memory import PinnedMemory
 from .qbruntime import (
     QbBufferError,
@@ -78,6 +79,7 @@ __all__ = [
     "LogLevel",
     "Model",
     "ModelConfig",
+    "ModelVariantHandle",
     "PinnedMemory",
     "QbBufferError",
     "QbCancelledError",

@@ -11,27 +11,29 @@ static struct qbpy_model *self_of(PyObject *object)
 	return (struct qbpy_model *)object;
 }
 
-/* Which tensors a getter lists. */
-enum side {
-	INPUTS,
-	OUTPUTS
-};
-
-/* Something of one tensor of variant 0. */
-typedef PyObject *(*item_function)(struct qbpy_model *self, enum side side,
-				   size_t index);
-
-/* What function says of each tensor, as a list. */
-static PyObject *list_tensors(PyObject *object, enum side side,
-			      item_function function)
+static size_t count_tensors(const struct qbpy_model *self,
+			    const struct qbpy_tensors *of)
 {
-	struct qbpy_model *self = self_of(object);
-	size_t num = side == INPUTS ? qbrt_model_get_num_inputs(self->model)
-				    : qbrt_model_get_num_outputs(self->model);
+	struct qbrt_io_info info = { .size = sizeof(info) };
+	size_t num = 0;
+
+	while (of->is_input ? !qbrt_model_query_input(self->model, of->variant,
+						      num, &info)
+			    : !qbrt_model_query_output(self->model, of->variant,
+						       num, &info))
+		num++;
+	return num;
+}
+
+PyObject *qbpy_list_tensors(struct qbpy_model *self,
+			    const struct qbpy_tensors *of,
+			    qbpy_tensor_function function)
+{
+	size_t num = count_tensors(self, of);
 	PyObject *list = PyList_New(0);
 
 	for (size_t i = 0; list && i < num; i++) {
-		PyObject *item = function(self, side, i);
+		PyObject *item = function(self, of, i);
 
 		if (!item || PyList_Append(list, item))
 			Py_CLEAR(list);
@@ -40,67 +42,70 @@ static PyObject *list_tensors(PyObject *object, enum side side,
 	return list;
 }
 
-static int query(struct qbpy_model *self, enum side side, size_t index,
-		 struct qbrt_io_info *info)
+static int query(struct qbpy_model *self, const struct qbpy_tensors *of,
+		 size_t index, struct qbrt_io_info *info)
 {
 	*info = (struct qbrt_io_info){ .size = sizeof(*info) };
 	return qbpy_check(
 		self->state,
-		side == INPUTS
-			? qbrt_model_query_input(self->model, 0, index, info)
-			: qbrt_model_query_output(self->model, 0, index, info),
+		of->is_input ? qbrt_model_query_input(self->model, of->variant,
+						      index, info)
+			     : qbrt_model_query_output(self->model, of->variant,
+						       index, info),
 		NULL);
 }
 
-static PyObject *shape_item(struct qbpy_model *self, enum side side,
-			    size_t index)
+PyObject *qbpy_shape_item(struct qbpy_model *self,
+			  const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_io_info info;
 
-	if (query(self, side, index, &info))
+	if (query(self, of, index, &info))
 		return NULL;
 	return qbpy_shape_to_tuple(info.shape, info.ndim);
 }
 
-static PyObject *name_item(struct qbpy_model *self, enum side side,
-			   size_t index)
+static PyObject *name_item(struct qbpy_model *self,
+			   const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_io_info info;
 
-	return query(self, side, index, &info) ? NULL : qbpy_text(info.name);
+	return query(self, of, index, &info) ? NULL : qbpy_text(info.name);
 }
 
-static PyObject *dtype_item(struct qbpy_model *self, enum side side,
-			    size_t index)
+static PyObject *dtype_item(struct qbpy_model *self,
+			    const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_io_info info;
 
-	if (query(self, side, index, &info))
+	if (query(self, of, index, &info))
 		return NULL;
 	return qbpy_enum(self->state, QBPY_DATA_TYPE, (long)info.dtype);
 }
 
-static PyObject *pinned_dtype_item(struct qbpy_model *self, enum side side,
-				   size_t index)
+static PyObject *pinned_dtype_item(struct qbpy_model *self,
+				   const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_io_info info;
 
-	if (query(self, side, index, &info))
+	if (query(self, of, index, &info))
 		return NULL;
 	return qbpy_enum(self->state, QBPY_DATA_TYPE, (long)info.pinned_dtype);
 }
 
-static PyObject *scale_item(struct qbpy_model *self, enum side side,
-			    size_t index)
+PyObject *qbpy_scale_item(struct qbpy_model *self,
+			  const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_scale_info info = { .size = sizeof(info) };
 	PyObject *list;
 
 	if (qbpy_check(self->state,
-		       side == INPUTS ? qbrt_model_query_input_scale(
-						self->model, 0, index, &info)
-				      : qbrt_model_query_output_scale(
-						self->model, 0, index, &info),
+		       of->is_input
+			       ? qbrt_model_query_input_scale(
+					 self->model, of->variant, index, &info)
+			       : qbrt_model_query_output_scale(self->model,
+							       of->variant,
+							       index, &info),
 		       NULL))
 		return NULL;
 	list = PyList_New(0);
@@ -120,16 +125,18 @@ static PyObject *scale_item(struct qbpy_model *self, enum side side,
 				     PyBool_FromLong((long)info.is_asymmetric));
 }
 
-static PyObject *buffer_item(struct qbpy_model *self, enum side side,
-			     size_t index)
+PyObject *qbpy_buffer_item(struct qbpy_model *self,
+			   const struct qbpy_tensors *of, size_t index)
 {
 	struct qbrt_buffer_info info = { .size = sizeof(info) };
 
 	if (qbpy_check(self->state,
-		       side == INPUTS ? qbrt_model_query_input_buffer(
-						self->model, 0, index, &info)
-				      : qbrt_model_query_output_buffer(
-						self->model, 0, index, &info),
+		       of->is_input
+			       ? qbrt_model_query_input_buffer(
+					 self->model, of->variant, index, &info)
+			       : qbrt_model_query_output_buffer(self->model,
+								of->variant,
+								index, &info),
 		       NULL))
 		return NULL;
 	return PyObject_CallFunction(
@@ -143,35 +150,38 @@ static PyObject *buffer_item(struct qbpy_model *self, enum side side,
 		(long long)info.max_channel, (long long)info.max_cache_size);
 }
 
-#define TENSOR_GETTER(name, side, item) \
+static const struct qbpy_tensors inputs = { 0, true };
+static const struct qbpy_tensors outputs = { 0, false };
+
+#define TENSOR_GETTER(name, of, item) \
 	static PyObject *name(PyObject *self, PyObject *none) \
 	{ \
 		(void)none; \
-		return list_tensors(self, side, item); \
+		return qbpy_list_tensors(self_of(self), of, item); \
 	}
-TENSOR_GETTER(input_shape, INPUTS, shape_item)
-TENSOR_GETTER(output_shape, OUTPUTS, shape_item)
-TENSOR_GETTER(input_names, INPUTS, name_item)
-TENSOR_GETTER(output_names, OUTPUTS, name_item)
-TENSOR_GETTER(input_dtypes, INPUTS, dtype_item)
-TENSOR_GETTER(output_dtypes, OUTPUTS, dtype_item)
-TENSOR_GETTER(input_pinned_dtypes, INPUTS, pinned_dtype_item)
-TENSOR_GETTER(output_pinned_dtypes, OUTPUTS, pinned_dtype_item)
-TENSOR_GETTER(input_scale, INPUTS, scale_item)
-TENSOR_GETTER(output_scale, OUTPUTS, scale_item)
-TENSOR_GETTER(input_buffer_info, INPUTS, buffer_item)
-TENSOR_GETTER(output_buffer_info, OUTPUTS, buffer_item)
+TENSOR_GETTER(input_shape, &inputs, qbpy_shape_item)
+TENSOR_GETTER(output_shape, &outputs, qbpy_shape_item)
+TENSOR_GETTER(input_names, &inputs, name_item)
+TENSOR_GETTER(output_names, &outputs, name_item)
+TENSOR_GETTER(input_dtypes, &inputs, dtype_item)
+TENSOR_GETTER(output_dtypes, &outputs, dtype_item)
+TENSOR_GETTER(input_pinned_dtypes, &inputs, pinned_dtype_item)
+TENSOR_GETTER(output_pinned_dtypes, &outputs, pinned_dtype_item)
+TENSOR_GETTER(input_scale, &inputs, qbpy_scale_item)
+TENSOR_GETTER(output_scale, &outputs, qbpy_scale_item)
+TENSOR_GETTER(input_buffer_info, &inputs, qbpy_buffer_item)
+TENSOR_GETTER(output_buffer_info, &outputs, qbpy_buffer_item)
 
 static PyObject *input_dtype(PyObject *object, PyObject *none)
 {
 	(void)none;
-	return dtype_item(self_of(object), INPUTS, 0);
+	return dtype_item(self_of(object), &inputs, 0);
 }
 
 static PyObject *output_dtype(PyObject *object, PyObject *none)
 {
 	(void)none;
-	return dtype_item(self_of(object), OUTPUTS, 0);
+	return dtype_item(self_of(object), &outputs, 0);
 }
 
 static PyObject *get_core_mode(PyObject *object, PyObject *none)
@@ -274,12 +284,10 @@ static PyObject *get_slots(PyObject *object, PyObject *none)
 		qbrt_model_get_activation_slots(self_of(object)->model));
 }
 
-static PyObject *cache_item(struct qbpy_model *self, enum side side,
-			    size_t index)
+static PyObject *cache_item(struct qbpy_model *self, size_t index)
 {
 	struct qbrt_cache_info info = { .size = sizeof(info) };
 
-	(void)side;
 	if (qbpy_check(self->state,
 		       qbrt_model_query_cache(self->model, index, &info), NULL))
 		return NULL;
@@ -298,7 +306,7 @@ static PyObject *get_cache_infos(PyObject *object, PyObject *none)
 
 	(void)none;
 	for (size_t i = 0; list && i < num; i++) {
-		PyObject *info = cache_item(self, INPUTS, i);
+		PyObject *info = cache_item(self, i);
 
 		if (!info || PyList_Append(list, info))
 			Py_CLEAR(list);
@@ -358,6 +366,12 @@ PyMethodDef qbpy_model_info_methods[] = {
 	GETTER("get_model_output_shape", output_shape,
 	       "The shape of each output; -k: any positive multiple of k."),
 	GETTER("get_model_path", get_model_path, "The path as given."),
+	{ "get_model_variant_handle",
+	  (PyCFunction)(void (*)(void))qbpy_get_variant_handle,
+	  METH_VARARGS | METH_KEYWORDS,
+	  "get_model_variant_handle($self, variant_idx)\n--\n\n"
+	  "The ModelVariantHandle of one of the input sizes.\n\n"
+	  "Raises QbRuntimeError with StatusCode.Model_InvalidVariantIdx." },
 	GETTER("get_num_model_variants", get_num_variants,
 	       "How many input sizes the file has, at least 1."),
 	GETTER("get_output_buffer_info", output_buffer_info,

@@ -286,6 +286,7 @@ static int exec(PyObject *module)
 	    qbpy_add_errors(module, state) || qbpy_add_accelerator(module) ||
 	    qbpy_add_native(module) || qbpy_add_pinned(module) ||
 	    qbpy_add_cpu_access(module) || qbpy_add_model(module) ||
+	    qbpy_add_variant(module) ||
 	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
 	    PyModule_AddStringConstant(module, "__git_version__",
 				       qbrt_git_version()))

@@ -16,6 +16,7 @@
  *   Accelerator  -> AcceleratorHandle    until close()
  *   Model        -> AcceleratorHandle    of its last launch, for allocations
  *                -> Accelerator          the same, the attribute _acc
+ *   ModelVariantHandle -> Model
  *   PinnedMemory -> PinnedMemoryBase, and a cached ndarray, which is an export
  *   CpuAccess    -> PinnedMemory         and a use while it is open
  *   ndarray, memoryview -> PinnedMemoryBase, each an export
@@ -109,6 +110,7 @@ enum qbpy_type {
 	QBPY_CPU_ACCESS,
 	QBPY_MODEL,
 	QBPY_MODEL_CONFIG,
+	QBPY_MODEL_VARIANT_HANDLE,
 	QBPY_PINNED_BASE,
 	QBPY_PINNED_FLOAT,
 	QBPY_PINNED_MEMORY,
@@ -391,11 +393,34 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw);
 const char *qbpy_model_device(const struct qbpy_model *self);
 extern PyMethodDef qbpy_model_info_methods[];
 extern PyMethodDef qbpy_array_methods[];
+/* The inputs or the outputs of a variant. */
+struct qbpy_tensors {
+	size_t variant;
+	bool is_input;
+};
+/* What function says of each of them, as a list. */
+typedef PyObject *(*qbpy_tensor_function)(struct qbpy_model *self,
+					  const struct qbpy_tensors *of,
+					  size_t index);
+PyObject *qbpy_list_tensors(struct qbpy_model *self,
+			    const struct qbpy_tensors *of,
+			    qbpy_tensor_function function);
+PyObject *qbpy_shape_item(struct qbpy_model *self,
+			  const struct qbpy_tensors *of, size_t index);
+PyObject *qbpy_scale_item(struct qbpy_model *self,
+			  const struct qbpy_tensors *of, size_t index);
+PyObject *qbpy_buffer_item(struct qbpy_model *self,
+			   const struct qbpy_tensors *of, size_t index);
 PyObject *qbpy_target_cores(PyObject *object, void *closure);
 PyObject *qbpy_infer_pinned_memory(PyObject *self, PyObject *const *args,
 				   Py_ssize_t num_args, PyObject *names);
 PyObject *qbpy_infer_speedrun(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *qbpy_allocate_inputs(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *qbpy_allocate_outputs(PyObject *self, PyObject *args, PyObject *kw);
+
+/* variant.c */
+int qbpy_add_variant(PyObject *module);
+PyObject *qbpy_get_variant_handle(PyObject *object, PyObject *args,
+				  PyObject *kw);
 
 #endif

@@ -12,7 +12,14 @@ from runtime_cases import COPY64, count_fds, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 
-MODULES = ("accelerator", "model", "pinned_memory", "type", "version")
+MODULES = (
+    "accelerator",
+    "model",
+    "model_variant_handle",
+    "pinned_memory",
+    "type",
+    "version",
+)
 
 
 def load_module(name):
