@@ -12,7 +12,9 @@
 Importing it opens no device, starts no thread and imports no NumPy.
 """
 
-from . import version
+from typing import TYPE_CHECKING
+
+from . import _refused, version
 from .accelerator import Accelerator
 from .model import Model, estimate_memory, load
 from .model_variant_handle import ModelVariantHandle
@@ -62,6 +64,10 @@ from .version import (
     __vendor__,
     __version__,
 )
+
+# a type checker would take any name for one of ours
+if not TYPE_CHECKING:
+    __getattr__ = _refused.make_getattr(__name__)
 
 # No name that Python or NumPy define (type), none that programs use (model).
 __all__ = [

@@ -3,6 +3,7 @@
 
 import os
 
+from . import _refused
 from .qbruntime import Accelerator, Model, estimate_memory
 from .type import (
     BufferInfo,
@@ -14,6 +15,8 @@ from .type import (
     ModelConfig,
     Scale,
 )
+
+_refused.refuse_attributes(Model, _refused.MODEL)
 
 
 def load(

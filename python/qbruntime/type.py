@@ -7,6 +7,7 @@ extension makes its answers of these classes, so it is imported last.
 
 from collections import namedtuple
 
+from . import _refused
 from ._status import StatusCode, _Enum
 
 
@@ -228,6 +229,9 @@ from .qbruntime import (  # noqa: E402
     get_available_device_numbers,
     get_available_devices,
 )
+
+_refused.refuse_attributes(ModelConfig, _refused.MODEL_CONFIG)
+__getattr__ = _refused.make_getattr(__name__)
 
 __all__ = [
     "BufferInfo",
