@@ -193,7 +193,7 @@ static struct qbrt_model *load_clusters(const struct cluster_case *it)
 	return model;
 }
 
-/* Q230 Q231 Q232 Q244 Q271 Q273 MM13 */
+/* Q230 Q231 Q232 Q244 Q271 Q273 Q887 MM13 */
 START_TEST(cluster_modes_take_whole_clusters)
 {
 	const struct cluster_case *it = &cluster_cases[_i];
