@@ -8,7 +8,6 @@
 
 #include <drm.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,11 +257,10 @@ static enum qbrt_status list_devices(struct qbrt_discovery *discovery)
 static enum qbrt_status read_variables(bool is_strict, struct qbrt_env *env)
 {
 	static atomic_flag is_logged = ATOMIC_FLAG_INIT;
-	static pthread_once_t level_once = PTHREAD_ONCE_INIT;
 	char detail[1024];
 	enum qbrt_status status;
 
-	(void)pthread_once(&level_once, qbrt_env_apply_log_level);
+	qbrt_env_apply_log_level_once();
 	(void)snprintf(detail, sizeof(detail), "%s", qbrt_error_detail());
 	status = qbrt_env_read(env);
 	if (!status || is_strict)

@@ -8,6 +8,7 @@
  */
 #include "env.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -450,4 +451,11 @@ void qbrt_env_apply_log_level(void)
 		    env.log_level)
 			qbrt_log_set_default(env.log_level);
 	}
+}
+
+void qbrt_env_apply_log_level_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, qbrt_env_apply_log_level);
 }

@@ -46,7 +46,11 @@ struct qbrt_env {
  */
 enum qbrt_status qbrt_env_read(struct qbrt_env *env);
 
-/* QBRUNTIME_LOG_LEVEL, MACCEL_LOG_LEVEL; called once by log.c's users. */
+/*
+ * QBRUNTIME_LOG_LEVEL, MACCEL_LOG_LEVEL; once: at the first call in the process,
+ * which stands before whatever may log.
+ */
 void qbrt_env_apply_log_level(void);
+void qbrt_env_apply_log_level_once(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
 #include "log.h"
 #include "status.h"
 #include "util.h"
@@ -47,6 +48,7 @@ static enum qbrt_status reject(const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	qbrt_env_apply_log_level_once(); /* no device may be known yet */
 	qbrt_log(QBRT_LOG_LEVEL_WARN, "model-config", "%s", sentence);
 	return qbrt_fail(QBRT_INVALID_ARGUMENT, "%s", sentence);
 }

@@ -91,7 +91,6 @@ def test_who_chooses_the_cores():
 def test_a_variable_says_what_is_logged(environ, is_logged):
     code = """
         import qbruntime
-        qbruntime.get_available_devices()
         qbruntime.ModelConfig().set_single_core_mode(9)
         """
     text = run_child(code, **environ).stderr
