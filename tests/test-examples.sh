@@ -3,6 +3,7 @@
 # Q500 Q495: two processes share the buffers of one inference, and nothing is copied;
 # a producer and a consumer keep several inferences in flight. Both programs
 # give the recorded answers; where something fails they say what, and end.
+# Python's digits.py is the twin of digits.c, which test-digits.sh looks at.
 set -u
 examples=${top_builddir:?}/examples
 work=$(mktemp -d) || exit 1
@@ -58,5 +59,69 @@ for program in zero-copy pipeline; do
 	test $status -eq 1
 	check $? "$program: a model that is no digits model is refused"
 done
+
+# CT12: what the C program says the Python program says too, outputs included.
+PYTHON=${PYTHON:-/usr/bin/python3}
+# a sanitizer's runtime must be there before Python is
+preload=
+case $(sed -n 's/^QBRT_CFLAGS = //p' "$top_builddir/python/Makefile") in
+*-fsanitize=*address*) preload=$(${CC:-gcc} -print-file-name=libasan.so) ;;
+esac
+call_python() { # arguments of digits.py
+	LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 \
+		PYTHONPATH=$top_builddir/python/stage \
+		"$PYTHON" "$top_srcdir/examples/digits.py" "$@" >"$work/out" 2>"$work/err"
+	status=$?
+}
+if ! grep -q '^pkgpyexec_DATA' "$top_builddir/python/Makefile"; then
+	skip="configured without Python"
+elif ! "$PYTHON" -c 'import numpy' 2>/dev/null; then
+	skip="$PYTHON has no NumPy"
+else
+	skip=
+fi
+if [ -n "$skip" ]; then
+	count=$((count + 1))
+	echo "ok $count - digits.py # SKIP $skip"
+else
+	call digits --digest
+	cp "$work/out" "$work/c"
+	call_python --digest
+	test $status -eq 0 && cmp -s "$work/c" "$work/out" && gives_recorded
+	check $? "digits.py: prints what digits prints, every recorded answer"
+	test "$(grep -cE '^sha256: [0-9a-f]{64}$' "$work/out")" -eq 16
+	check $? "digits.py: the digest of each output"
+	grep -qx 'copied bytes: 0' "$work/out"
+	check $? "digits.py: no byte was copied"
+	call digits
+	test "$(wc -l <"$work/out")" -eq 21 && grep -v '^sha256: ' "$work/c" | cmp -s - "$work/out"
+	check $? "digits: without --digest all but the digests"
+	call_python /nonexistent.qbm
+	test $status -eq 1 && grep -q '^digits.py: .*/nonexistent.qbm' "$work/err"
+	check $? "digits.py: a missing model is named"
+	call_python "$top_srcdir/tests/data/golden/copy64.qbm"
+	test $status -eq 1 && grep -q '^digits.py: not a model' "$work/err"
+	check $? "digits.py: a model that is no digits model is refused"
+fi
+
+# The digest of the C programs, around the ends of blocks.
+cat >"$work/sha256.c" <<'EOF'
+#include "sha256.h"
+int main(void)
+{
+	unsigned char data[256];
+	char text[65];
+
+	sha256_text(data, fread(data, 1, sizeof(data), stdin), text);
+	return puts(text) < 0;
+}
+EOF
+${CC:-cc} -std=c11 -Wall -Wextra -I"$top_srcdir/examples" "$work/sha256.c" -o "$work/sha256" >"$work/out" 2>"$work/err" &&
+	for size in 0 1 40 55 56 63 64 65 119 120 128 200; do
+		head -c $size "$top_srcdir/examples/digits.qbm" >"$work/data"
+		"$work/sha256" <"$work/data" | cut -d' ' -f1
+		sha256sum <"$work/data" | cut -d' ' -f1
+	done >"$work/out" && test "$(wc -l <"$work/out")" -eq 24 && test "$(uniq <"$work/out" | wc -l)" -eq 12
+check $? "digits: its digest is SHA-256"
 echo "1..$count"
 exit $failed
