@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What users read: each manual page renders without complaint into 80 columns,
-# and the programs of the pages and of README.md compile and run. Usage:
-# test-pages.sh [ROOT]; TAP on stdout.
+# and the programs of the pages and of README.md compile and run, README.md's
+# Python as well. Usage: test-pages.sh [ROOT]; TAP on stdout.
 set -u
 root=${1:-${top_srcdir:-$(dirname "$0")/..}}
 build=${top_builddir:?}
@@ -98,5 +98,21 @@ for source in "$work"/*.c; do
 	compiles_and_runs "$source" >"$work/out" 2>&1
 	verdict $? "$(basename "$source" .c | sed 's/-/, example /') compiles and runs"
 done
+
+awk -v out="$work/README" '/^```/ { file = /^```python$/ ? out "-" ++num ".py" : ""; next } file { print >file }' README.md
+preload=
+case $sanitizer in
+*address*) preload=$(${CC:-cc} -print-file-name=libasan.so) ;;
+esac
+if grep -q '^pkgpyexec_DATA' "$build/python/Makefile" && "${PYTHON:-python3}" -c 'import numpy' 2>/dev/null; then
+	for source in "$work"/*.py; do
+		LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$build/python/stage \
+			"${PYTHON:-python3}" -W error "$source" >"$work/out" 2>&1
+		verdict $? "$(basename "$source" .py | sed 's/README-/README.md, Python example /') runs"
+	done
+else
+	count=$((count + 1))
+	echo "ok $count - the Python of README.md runs # SKIP the package or NumPy is missing"
+fi
 echo "1..$count"
 exit $failed
