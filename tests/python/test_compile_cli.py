@@ -484,7 +484,7 @@ def test_terminal_is_told_about_slow_work_in_one_line(
 def test_nothing_is_fetched_or_unpickled() -> None:
     folder = Path(cli.__file__).parent
     for path in folder.glob("*.py"):
-        text = path.read_text()
+        text = path.read_text().replace("allow_pickle=False", "")
         for word in ("urllib", "http", "socket", "pickle", "exec(", "eval("):
             assert word not in text.replace("_eval(", ""), (path, word)
 

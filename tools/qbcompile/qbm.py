@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""qbm: shows, assembles, checks and changes .qbm files (section 16).
+"""qbm: shows, assembles, checks, changes and runs .qbm files (section 16).
 
 Exit codes are those of qbcompile: 0 ok, 1 internal, 2 usage, 3 input, 8
 output, 9 verify failed (or diff found differences), 130 interrupted. An error
@@ -287,6 +287,48 @@ def run_add_section(options: argparse.Namespace) -> int:
     return OK
 
 
+def split_pairs(option: str, texts: Sequence[str]) -> dict[str, Path]:
+    """The NAME=FILE of an option that may be given again."""
+    pairs: dict[str, Path] = {}
+    for text in texts:
+        name, _, path = text.rpartition("=")
+        if not name or not path or name in pairs:
+            sentence = f"{option} is NAME=ARRAY.npy, once a name: {text}"
+            raise Failure(USAGE, "qbm", sentence)
+        pairs[name] = Path(path)
+    return pairs
+
+
+def run_run(options: argparse.Namespace) -> int:
+    """run FILE [--input N=x.npy]... [--stop-after K] [--tensor T=out.npy]..."""
+    path: Path = options.file
+    given = split_pairs("--input", options.input)
+    shown = split_pairs("--tensor", options.tensor)
+    results = [(f"--tensor {name}", file) for name, file in shown.items()]
+    check_apart([path, *given.values()], results)
+    try:
+        import qbruntime
+
+        from . import cut, run
+    except ImportError as error:
+        sentence = f"the Python package qbruntime is needed to run a model: {error}"
+        raise Failure(INTERNAL, path, sentence) from None
+    try:
+        if shown or options.stop_after is not None:
+            _, file = read_file(path)
+            lines, arrays = run.run_cut(file, options.stop_after, list(shown), given)
+        else:
+            lines, arrays = run.run(path, given)
+    except (run.BadInput, cut.Refused, qbruntime.QbModelFileError) as error:
+        raise Failure(INPUT, path, error) from None
+    except qbruntime.QbRuntimeError as error:
+        raise Failure(INTERNAL, path, error) from None
+    if shown:
+        files.write_all(list(zip(shown.values(), arrays[-len(shown) :])))
+    files.put("".join(f"{line}\n" for line in lines))
+    return OK
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise Failure(USAGE, self.prog, f"{message}; see {self.prog} --help")
@@ -327,6 +369,14 @@ def make_parser() -> argparse.ArgumentParser:
     command = add("diff", run_diff, "Compares two files; exit code 9 if they differ.")
     command.add_argument("a", type=Path, metavar="A")
     command.add_argument("b", type=Path, metavar="B")
+    command = add("run", run_run, "Runs a model; the digest of each output.")
+    command.add_argument("file", type=Path, metavar="FILE")
+    repeated = {"action": "append", "default": [], "metavar": "NAME=ARRAY.npy"}
+    command.add_argument("--input", help="what is not given is zeros", **repeated)
+    command.add_argument(
+        "--stop-after", type=int, metavar="K", help="the last command that runs"
+    )
+    command.add_argument("--tensor", help="writes an inner tensor", **repeated)
     command = add("add-section", run_add_section, "Adds a section of unknown kind.")
     command.add_argument("file", type=Path, metavar="FILE")
     command.add_argument("kind", metavar="KIND")
