@@ -23,8 +23,12 @@ import hashlib
 import io
 import pathlib
 import sys
+from typing import Any
 
 import numpy as np
+
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, Array]
 
 ATTRIBUTION = """\
 Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, 1998,
@@ -41,7 +45,7 @@ DECAY = 1e-3
 LAYERS = {"conv1": (16, 9), "conv2": (16, 144), "conv3": (32, 144), "fc": (10, 128)}
 
 
-def load_csv(path):
+def load_csv(path: pathlib.Path) -> tuple[Array, Array]:
     """Images u8 [n,8,8,1] (0..16) and labels [n]."""
     packed = path.read_bytes()
     if hashlib.sha256(packed).hexdigest() != CSV_SHA256:
@@ -50,16 +54,17 @@ def load_csv(path):
     return rows[:, :64].astype(np.uint8).reshape(-1, 8, 8, 1), rows[:, 64].astype(int)
 
 
-def patches(x):
+def patches(x: Array) -> Array:
     """3x3 neighbourhoods with zero border: [n,h,w,c] to [n*h*w, 9*c]."""
     n, h, w, c = x.shape
     wide = np.zeros((n, h + 2, w + 2, c), x.dtype)
     wide[:, 1:-1, 1:-1] = x
     cols = [wide[:, i : i + h, j : j + w] for i in range(3) for j in range(3)]
-    return np.stack(cols, axis=3).reshape(n * h * w, 9 * c)
+    stacked: Array = np.stack(cols, axis=3)
+    return stacked.reshape(n * h * w, 9 * c)
 
 
-def unpatch(grad, shape):
+def unpatch(grad: Array, shape: tuple[int, ...]) -> Array:
     """The transpose of patches()."""
     n, h, w, c = shape
     grad = grad.reshape(n, h, w, 9, c)
@@ -69,7 +74,7 @@ def unpatch(grad, shape):
     return wide[:, 1:-1, 1:-1]
 
 
-def pool(x):
+def pool(x: Array) -> tuple[Array, Array]:
     """2x2 maximum and the mask of the winners (ties share)."""
     n, h, w, c = x.shape
     cells = x.reshape(n, h // 2, 2, w // 2, 2, c)
@@ -80,21 +85,21 @@ def pool(x):
     )
 
 
-def unpool(grad, mask):
+def unpool(grad: Array, mask: Array) -> Array:
     n, h, w, c = grad.shape
-    spread = mask * grad.reshape(n, h, 1, w, 1, c)
+    spread: Array = mask * grad.reshape(n, h, 1, w, 1, c)
     return spread.reshape(n, 2 * h, 2 * w, c)
 
 
-def forward(p, x):
+def forward(p: Arrays, x: Array) -> tuple[Array, Arrays]:
     """Logits and what backward() needs; x is f32 [n,8,8,1] in 0..1."""
 
-    def conv(name, x):
+    def conv(name: str, x: Array) -> tuple[Array, Array]:
         cols = patches(x)
         y = cols @ p[name + ".w"].T + p[name + ".b"]
         return cols, y.reshape(*x.shape[:3], -1)
 
-    t = {}
+    t: Arrays = {}
     t["c1"], y = conv("conv1", x)
     t["x1"] = np.maximum(y, 0)
     t["c2"], y = conv("conv2", t["x1"])
@@ -108,11 +113,11 @@ def forward(p, x):
     return t["flat"] @ p["fc.w"].T + p["fc.b"], t
 
 
-def backward(p, t, grad):
+def backward(p: Arrays, t: Arrays, grad: Array) -> Arrays:
     """Gradients of all parameters from that of the logits."""
     g = {"fc.w": grad.T @ t["flat"], "fc.b": grad.sum(0)}
 
-    def conv(name, cols, grad, shape):
+    def conv(name: str, cols: Array, grad: Array, shape: tuple[int, ...]) -> Array:
         flat = grad.reshape(-1, grad.shape[3])
         g[name + ".w"], g[name + ".b"] = flat.T @ cols, flat.sum(0)
         return unpatch(flat @ p[name + ".w"], shape)
@@ -125,7 +130,7 @@ def backward(p, t, grad):
     return g
 
 
-def shift(x, rng):
+def shift(x: Array, rng: np.random.Generator) -> Array:
     """Each image moved by up to one pixel; what enters is 0."""
     out = np.zeros_like(x)
     for i, (dy, dx) in enumerate(rng.integers(-1, 2, (len(x), 2))):
@@ -134,10 +139,10 @@ def shift(x, rng):
     return out
 
 
-def train(x, labels):
+def train(x: Array, labels: Array) -> Arrays:
     """Adam with decoupled decay and a cosine rate; returns f32 parameters."""
     rng = np.random.default_rng(SEED)
-    p = {}
+    p: Arrays = {}
     for name, (out, fan_in) in LAYERS.items():
         scale = np.sqrt(2.0 / fan_in)
         p[name + ".w"] = rng.normal(0, scale, (out, fan_in)).astype(np.float32)
@@ -167,7 +172,7 @@ def train(x, labels):
     return p
 
 
-def save_onnx(p, path, accuracy):
+def save_onnx(p: Arrays, path: pathlib.Path, accuracy: str) -> None:
     """The network as an ONNX file, opset 13."""
     import onnx
     from onnx import helper, numpy_helper
@@ -180,12 +185,12 @@ def save_onnx(p, path, accuracy):
         weights[name + ".w"] = np.ascontiguousarray(w)
         weights[name + ".b"] = p[name + ".b"]
 
-    def conv(name, x, y):
+    def conv(name: str, x: str, y: str) -> Any:
         form = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
         inputs = [x, name + ".w", name + ".b"]
         return helper.make_node("Conv", inputs, [y], name=name, **form)
 
-    def node(op, name, inputs, **form):
+    def node(op: str, name: str, inputs: list[str], **form: Any) -> Any:
         return helper.make_node(op, inputs, [name], name=name, **form)
 
     window = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -203,7 +208,7 @@ def save_onnx(p, path, accuracy):
         node("Gemm", "logits", ["flat", "fc.w", "fc.b"], transB=1),
     ]
 
-    def value(name, shape):
+    def value(name: str, shape: list[Any]) -> Any:
         return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
     graph = helper.make_graph(
@@ -222,7 +227,7 @@ def save_onnx(p, path, accuracy):
     path.write_bytes(model.SerializeToString())
 
 
-def compile_model(folder):
+def compile_model(folder: pathlib.Path) -> pathlib.Path:
     """digits.qbm from digits.onnx; the result depends on nothing else."""
     import onnx
     from qbcompile import cli
@@ -246,7 +251,9 @@ def compile_model(folder):
     return out
 
 
-def save_samples(folder, images, labels, answers):
+def save_samples(
+    folder: pathlib.Path, images: Array, labels: Array, answers: list[int]
+) -> None:
     """16 held-out digits as bytes, and what the compiled model says of each."""
     pick = np.arange(4, 80, 5)
     (folder / "digits-16.u8").write_bytes(images[pick].tobytes())
@@ -259,8 +266,8 @@ def save_samples(folder, images, labels, answers):
     (folder / "digits-16.txt").write_text("\n".join(lines) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n\n")[0])
     parser.add_argument("csv", type=pathlib.Path, help="digits.csv.gz")
     parser.add_argument(
         "--out", type=pathlib.Path, default=pathlib.Path(__file__).parent
