@@ -35,6 +35,7 @@ QBRT_API enum qbrt_status qbrt_future_cancel(struct qbrt_future *future,
 {
 	enum qbrt_status status =
 		qbrt_future_check(future, "qbrt_future_cancel");
+	bool has_not_run;
 	int err = 0;
 
 	if (status)
@@ -45,10 +46,14 @@ QBRT_API enum qbrt_status qbrt_future_cancel(struct qbrt_future *future,
 		return qbrt_fail_errno(QBRT_AT_CANCEL, err,
 				       "%s: the inference cannot be cancelled",
 				       future->run.model->name);
+	has_not_run = qbrt_job_poll(&future->job) &&
+		      future->job.status == QBRT_CANCELLED &&
+		      future->has_not_run;
+	/* its point comes after those of the jobs before it in the queue */
+	if (has_not_run && atomic_load(&future->callback) == QBRT_CALLBACK_SET)
+		qbrt_retire_wake(qbrt_future_get_device(future));
 	if (cancelled)
-		*cancelled = !err && qbrt_job_poll(&future->job) &&
-			     future->job.status == QBRT_CANCELLED &&
-			     future->has_not_run;
+		*cancelled = has_not_run;
 	return QBRT_OK;
 }
 

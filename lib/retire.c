@@ -276,3 +276,15 @@ int qbrt_retire_watch(struct qbrt_device *device, struct qbrt_job *job)
 	(void)pthread_mutex_unlock(&retire->lock);
 	return 0;
 }
+
+void qbrt_retire_wake(struct qbrt_device *device)
+{
+	struct qbrt_device_part *part = atomic_load(&device->retire);
+	struct qbrt_retire *retire = (struct qbrt_retire *)(void *)part;
+
+	if (!retire)
+		return;
+	(void)pthread_mutex_lock(&retire->lock);
+	ring(retire);
+	(void)pthread_mutex_unlock(&retire->lock);
+}

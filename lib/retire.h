@@ -20,4 +20,7 @@
  */
 int qbrt_retire_watch(struct qbrt_device *device, struct qbrt_job *job);
 
+/* Has the thread, if there is one, look whether a job ended before its point. */
+void qbrt_retire_wake(struct qbrt_device *device);
+
 #endif

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "kmd-watch.h"
 #include "model.h"
 #include "soft/soft.h"
 #include "util.h"
@@ -104,6 +105,35 @@ START_TEST(a_freed_future_calls_nothing)
 	/* the closing of the device ends the thread that would have called */
 	gated_close(&gated);
 	ck_assert_uint_eq(atomic_load(&calls.num), 0);
+}
+END_TEST
+
+/* Q378 Q379: its point is still to come, and the thread sleeps until then. */
+START_TEST(one_that_is_cancelled_in_its_queue_calls_at_once)
+{
+	struct calls calls = { .num = 0 };
+	struct qbrt_pinned_memory *other;
+	struct qbrt_future *first;
+	struct gated gated;
+
+	gated_open(&gated, 1);
+	kmd_watch_begin(gated.rig.acc);
+	other = alloc_64(&gated.rig);
+	first = submit(&gated.rig, gated.rig.in, gated.rig.out);
+	calls.future = submit(&gated.rig, gated.rig.in, other);
+	ck_assert_ok(qbrt_future_set_callback(calls.future, note_call, &calls));
+	while (!kmd_watch_count(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT))
+		sched_yield();
+	ck_assert_ok(qbrt_future_cancel(calls.future, NULL));
+	while (!atomic_load(&calls.num))
+		sched_yield();
+	ck_assert(!is_done(first));
+	ck_assert_status(take(calls.future), QBRT_CANCELLED);
+	ck_assert(sim_step(&gated.sim));
+	ck_assert_ok(take(first));
+	qbrt_pinned_memory_free(other);
+	gated_close(&gated);
+	ck_assert_uint_eq(atomic_load(&calls.num), 1);
 }
 END_TEST
 
@@ -314,6 +344,7 @@ void add_future_callback_tests(struct qbrt_tests *all)
 		QBRT_TEST(a_callback_on_a_complete_job_comes_at_once),
 		QBRT_TEST(a_callback_may_free_its_future),
 		QBRT_TEST(a_freed_future_calls_nothing),
+		QBRT_TEST(one_that_is_cancelled_in_its_queue_calls_at_once),
 		QBRT_LOOP_TEST(a_callback_may_use_the_library, 2),
 		QBRT_TEST(each_of_many_callbacks_comes_once),
 		QBRT_LOOP_TEST(a_launch_ends_the_jobs_before_it_itself, 3),
