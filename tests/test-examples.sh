@@ -4,6 +4,7 @@
 # a producer and a consumer keep several inferences in flight. Both programs
 # give the recorded answers; where something fails they say what, and end.
 # Python's digits.py is the twin of digits.c, which test-digits.sh looks at.
+# async_digits.py awaits a thousand requests in one thread (Q380).
 set -u
 examples=${top_builddir:?}/examples
 work=$(mktemp -d) || exit 1
@@ -67,10 +68,12 @@ preload=
 case $(sed -n 's/^QBRT_CFLAGS = //p' "$top_builddir/python/Makefile") in
 *-fsanitize=*address*) preload=$(${CC:-gcc} -print-file-name=libasan.so) ;;
 esac
-call_python() { # arguments of digits.py
+call_python() { # program and arguments
+	program=$1
+	shift
 	LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 \
 		PYTHONPATH=$top_builddir/python/stage \
-		"$PYTHON" "$top_srcdir/examples/digits.py" "$@" >"$work/out" 2>"$work/err"
+		"$PYTHON" "$top_srcdir/examples/$program.py" "$@" >"$work/out" 2>"$work/err"
 	status=$?
 }
 if ! grep -q '^pkgpyexec_DATA' "$top_builddir/python/Makefile"; then
@@ -86,7 +89,7 @@ if [ -n "$skip" ]; then
 else
 	call digits --digest
 	cp "$work/out" "$work/c"
-	call_python --digest
+	call_python digits --digest
 	test $status -eq 0 && cmp -s "$work/c" "$work/out" && gives_recorded
 	check $? "digits.py: prints what digits prints, every recorded answer"
 	test "$(grep -cE '^sha256: [0-9a-f]{64}$' "$work/out")" -eq 16
@@ -96,12 +99,21 @@ else
 	call digits
 	test "$(wc -l <"$work/out")" -eq 21 && grep -v '^sha256: ' "$work/c" | cmp -s - "$work/out"
 	check $? "digits: without --digest all but the digests"
-	call_python /nonexistent.qbm
+	call_python digits /nonexistent.qbm
 	test $status -eq 1 && grep -q '^digits.py: .*/nonexistent.qbm' "$work/err"
 	check $? "digits.py: a missing model is named"
-	call_python "$top_srcdir/tests/data/golden/copy64.qbm"
+	call_python digits "$top_srcdir/tests/data/golden/copy64.qbm"
 	test $status -eq 1 && grep -q '^digits.py: not a model' "$work/err"
 	check $? "digits.py: a model that is no digits model is refused"
+	call_python async_digits
+	test $status -eq 0 && test "$(cat "$work/out")" = '1000 of 1000 answers as recorded'
+	check $? "async_digits.py: a thousand requests have the recorded answers"
+	QBRUNTIME_SOFT_FAULT=error:job=3 call_python async_digits
+	test $status -eq 1 && grep -q 'injected fault' "$work/err" && test "$(wc -l <"$work/err")" -eq 1
+	check $? "async_digits.py: when one fails it says why, and ends"
+	call_python async_digits /nonexistent.qbm
+	test $status -eq 1 && grep -q '^async_digits: .*/nonexistent.qbm' "$work/err"
+	check $? "async_digits.py: a missing model is named"
 fi
 
 # The digest of the C programs, around the ends of blocks.

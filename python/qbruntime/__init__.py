@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from . import _refused, version
 from .accelerator import Accelerator
+from .future import Future
 from .model import Model, estimate_memory, load
 from .model_variant_handle import ModelVariantHandle
 from .pinned_memory import PinnedMemory
@@ -82,6 +83,7 @@ __all__ = [
     "CoreMode",
     "DataType",
     "DeviceInfo",
+    "Future",
     "LogLevel",
     "Model",
     "ModelConfig",

@@ -142,6 +142,13 @@ PyObject *qbpy_get_handle(PyObject *accelerator)
 	return (PyObject *)take_handle((struct accelerator *)accelerator);
 }
 
+const char *qbpy_acc_id(const PyObject *handle)
+{
+	const struct qbpy_acc *acc = (const struct qbpy_acc *)handle;
+
+	return acc ? qbrt_accelerator_get_id(acc->acc) : NULL;
+}
+
 static PyObject *close_accelerator(PyObject *object, PyObject *none)
 {
 	struct accelerator *self = (struct accelerator *)object;

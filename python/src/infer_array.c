@@ -26,17 +26,17 @@ struct call {
 };
 
 /* Inputs that do not fit (Q302, Q310), or are of another type (Q311). */
-static int refuse_inputs(const struct call *call, enum qbrt_status status)
+static int refuse_inputs(struct qbpy_model *self, enum qbrt_status status)
 {
-	const char *device = qbpy_model_device(call->self);
+	const char *device = qbpy_model_device(self);
 
 	if (status == QBRT_MODEL_SHAPE_MISMATCHED ||
 	    status == QBRT_MODEL_INPUT_COUNT_MISMATCHED)
-		(void)qbpy_raise_value(call->state, status, device,
+		(void)qbpy_raise_value(self->state, status, device,
 				       "Input shape is invalid. ",
 				       qbrt_error_detail());
 	else
-		(void)qbpy_raise(call->state, status, device);
+		(void)qbpy_raise(self->state, status, device);
 	return -1;
 }
 
@@ -53,17 +53,18 @@ static int warn_of_layout(struct qbpy_model *self)
 		qbrt_model_get_path(self->model));
 }
 
-static int check_inputs(const struct call *call)
+int qbpy_check_inputs(struct qbpy_model *self,
+		      const struct qbrt_infer_options *options,
+		      const struct qbpy_arrays *inputs)
 {
 	struct qbrt_match match = { .size = sizeof(match) };
 	enum qbrt_status status = qbrt_model_query_match(
-		call->self->model, &call->options, call->inputs.arrays,
-		call->inputs.num, &match);
+		self->model, options, inputs->arrays, inputs->num, &match);
 
 	if (status)
-		return refuse_inputs(call, status);
-	if (match.is_ambiguous && !(call->options.flags & LAYOUT_FLAGS))
-		return warn_of_layout(call->self);
+		return refuse_inputs(self, status);
+	if (match.is_ambiguous && !(options->flags & LAYOUT_FLAGS))
+		return warn_of_layout(self);
 	return 0;
 }
 
@@ -291,7 +292,7 @@ static PyObject *infer(PyObject *object, const struct arguments *given,
 	if (parse_values(given, &call.options) ||
 	    qbpy_take_arrays(call.state, given->inputs, "inputs", &call.inputs))
 		return NULL;
-	if (!check_inputs(&call))
+	if (!qbpy_check_inputs(call.self, &call.options, &call.inputs))
 		answer = infer_call(&call, outputs);
 	qbpy_release_arrays(&call.inputs);
 	return answer;

@@ -10,9 +10,7 @@
 
 const char *qbpy_model_device(const struct qbpy_model *self)
 {
-	const struct qbpy_acc *handle = (const struct qbpy_acc *)self->handle;
-
-	return handle ? qbrt_accelerator_get_id(handle->acc) : NULL;
+	return qbpy_acc_id(self->handle);
 }
 
 static void free_model(struct qbrt_model *model)
@@ -343,7 +341,9 @@ int qbpy_add_model(PyObject *module)
 	if (qbpy_add_type(module, QBPY_MODEL, &spec, NULL))
 		return -1;
 	if (qbpy_add_methods(state->types[QBPY_MODEL],
-			     qbpy_model_info_methods))
+			     qbpy_model_info_methods) ||
+	    qbpy_add_methods(state->types[QBPY_MODEL], qbpy_array_methods))
 		return -1;
-	return qbpy_add_methods(state->types[QBPY_MODEL], qbpy_array_methods);
+	return qbpy_add_methods(state->types[QBPY_MODEL],
+				qbpy_infer_async_methods);
 }

@@ -286,7 +286,7 @@ static int exec(PyObject *module)
 	    qbpy_add_errors(module, state) || qbpy_add_accelerator(module) ||
 	    qbpy_add_native(module) || qbpy_add_pinned(module) ||
 	    qbpy_add_cpu_access(module) || qbpy_add_model(module) ||
-	    qbpy_add_variant(module) ||
+	    qbpy_add_variant(module) || qbpy_add_future(module) ||
 	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
 	    PyModule_AddStringConstant(module, "__git_version__",
 				       qbrt_git_version()))
@@ -307,6 +307,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 		Py_VISIT(state->types[i]);
 	Py_VISIT(state->numpy);
 	Py_VISIT(state->asarray);
+	Py_VISIT(state->await_future);
 	return 0;
 }
 
@@ -322,6 +323,7 @@ static int clear(PyObject *module)
 		Py_CLEAR(state->types[i]);
 	Py_CLEAR(state->numpy);
 	Py_CLEAR(state->asarray);
+	Py_CLEAR(state->await_future);
 	for (size_t i = 0; i < QBPY_NUM_DTYPES; i++) {
 		Py_CLEAR(state->scratch[i].array);
 		Py_CLEAR(state->scratch[i].dtype);

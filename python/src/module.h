@@ -8,8 +8,9 @@
  * the state of the module that made its type: an object keeps its type alive,
  * the type its module, the module its state. At exit the state is emptied before
  * the last objects go, so no dealloc reads a field of it. Nothing else is
- * static but two facts of a thread and of the process: the thread state that a
- * wait has set aside, and that the library asks interrupt() while it waits.
+ * static but facts of a thread and of the process: the thread state that a wait
+ * has set aside, that the library asks interrupt() while it waits, and whether
+ * callbacks may come in (future_callback.c).
  *
  * Who holds whom, and who frees what when:
  *
@@ -17,14 +18,16 @@
  *   Model        -> AcceleratorHandle    of its last launch, for allocations
  *                -> Accelerator          the same, the attribute _acc
  *   ModelVariantHandle -> Model
+ *   Future       -> Model, AcceleratorHandle of then
+ *                -> itself               while callbacks are to be called
  *   PinnedMemory -> PinnedMemoryBase, and a cached ndarray, which is an export
  *   CpuAccess    -> PinnedMemory         and a use while it is open
  *   ndarray, memoryview -> PinnedMemoryBase, each an export
  *
- * AcceleratorHandle and Model own one handle of the C API from __init__ on and
- * end it in their dealloc, where no call can be inside. The library's objects
- * keep their device open by themselves, so any order is safe. A ModelConfig owns
- * one too, which is touched with the GIL alone; a model is loaded with a copy.
+ * AcceleratorHandle, Model and Future own one handle of the C API and end it in
+ * their dealloc, where no call can be inside. The library's objects keep their
+ * device open by themselves, so any order is safe. A ModelConfig owns one too,
+ * which is touched with the GIL alone; a model is loaded with a copy.
  *
  * PinnedMemoryBase owns one struct qbrt_pinned_memory. free() only marks it.
  * The memory goes back when it is marked, no export is left and no use: exports
@@ -108,6 +111,7 @@ enum qbpy_type {
 	QBPY_ACCELERATOR,
 	QBPY_ACCELERATOR_HANDLE,
 	QBPY_CPU_ACCESS,
+	QBPY_FUTURE,
 	QBPY_MODEL,
 	QBPY_MODEL_CONFIG,
 	QBPY_MODEL_VARIANT_HANDLE,
@@ -131,6 +135,8 @@ struct qbpy_state {
 	PyTypeObject *types[QBPY_NUM_TYPES];
 	PyObject *numpy; /* the module; NULL: not imported yet */
 	PyObject *asarray;
+	PyObject *await_future; /* of qbruntime.future; NULL: not needed yet */
+	bool is_main;           /* of the main interpreter */
 	struct qbpy_scratch scratch[QBPY_NUM_DTYPES];
 };
 
@@ -194,6 +200,19 @@ struct qbpy_model {
 	PyObject *acc;            /* the Accelerator of the last launch */
 	PyObject *handle;         /* its AcceleratorHandle */
 	bool has_warned;          /* QbLayoutWarning comes once */
+	PyObject *weakrefs;
+};
+
+/* Future */
+struct qbpy_future {
+	PyObject_HEAD struct qbpy_state *state;
+	struct qbrt_future *future; /* NULL: of no inference */
+	PyObject *model;
+	PyObject *handle;    /* the AcceleratorHandle, for its name */
+	PyObject *callbacks; /* to be called: a list; NULL: none */
+	bool is_watched;     /* the library will tell, or has told */
+	bool is_told;        /* and the callbacks were called */
+	int fd;              /* -1: not needed yet */
 	PyObject *weakrefs;
 };
 
@@ -305,6 +324,8 @@ int qbpy_add_accelerator(PyObject *module);
 struct qbpy_state *qbpy_accelerator_state(PyObject *accelerator);
 /* The AcceleratorHandle of an Accelerator that is open: a new reference. */
 PyObject *qbpy_get_handle(PyObject *accelerator);
+/* "aries-rb:0" of an AcceleratorHandle; NULL of NULL. */
+const char *qbpy_acc_id(const PyObject *handle);
 
 /* device_info.c */
 const char *qbpy_kind_name(const struct qbrt_device_info *info);
@@ -422,5 +443,28 @@ PyObject *qbpy_allocate_outputs(PyObject *self, PyObject *args, PyObject *kw);
 int qbpy_add_variant(PyObject *module);
 PyObject *qbpy_get_variant_handle(PyObject *object, PyObject *args,
 				  PyObject *kw);
+
+/* infer_array.c: that inputs fit the model, with its warning (Q307, Q310). */
+int qbpy_check_inputs(struct qbpy_model *self,
+		      const struct qbrt_infer_options *options,
+		      const struct qbpy_arrays *inputs);
+
+/* infer_async.c: methods of Model */
+extern PyMethodDef qbpy_infer_async_methods[];
+
+/* future.c, future_result.c */
+int qbpy_add_future(PyObject *module);
+/* A Future without a job yet, of an inference of a Model. */
+struct qbpy_future *qbpy_future_of(struct qbpy_model *model);
+/* 0, or -1 with Future_NotValid of one that has no job. */
+int qbpy_check_future(const struct qbpy_future *self);
+int qbpy_query_future(const struct qbpy_future *self, bool *is_done);
+PyObject *qbpy_future_get(PyObject *object, PyObject *none);
+
+/* future_callback.c */
+/* From now until the interpreter ends callbacks may come. */
+int qbpy_open_callbacks(struct qbpy_state *state);
+PyObject *qbpy_add_done_callback(PyObject *object, PyObject *args,
+				 PyObject *kw);
 
 #endif

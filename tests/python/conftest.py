@@ -22,6 +22,17 @@ def launched(acc):
 
 
 @pytest.fixture
+def asynchronous(acc):
+    """Copies 64 bytes of type uint8, also queued."""
+    qbruntime = pytest.importorskip("qbruntime")
+    config = qbruntime.ModelConfig()
+    config.set_async_pipeline_enabled(True)
+    with qbruntime.Model(COPY64, config) as model:
+        model.launch(acc)
+        yield model
+
+
+@pytest.fixture
 def corpus_model(tmp_path):
     """Gives a model file made of a text of tests/data/corpus, with edits."""
     qbm = pytest.importorskip("qbcompile.qbm")

@@ -33,6 +33,30 @@ def run_child(code, *arguments, check=True, **environ):
     return child
 
 
+# For run_child(): one model whose inferences run one after the other.
+ASYNC = """
+import gc, sys, threading, numpy as np, qbruntime
+from qbruntime import Future, Model, QbRuntimeError, StatusCode
+config = qbruntime.ModelConfig()
+config.set_async_pipeline_enabled(True)
+config.set_single_core_mode(1)
+config.set_activation_slots(1)
+acc = qbruntime.Accelerator()
+model = Model(sys.argv[1], config)
+model.launch(acc)
+x = np.arange(64, dtype="u1")
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except QbRuntimeError as error:
+        return error.status
+"""
+
+
+def run_async(code, **environ):
+    return run_child(ASYNC + textwrap.dedent(code), COPY64, **environ)
+
+
 def enumerators(prefix):
     """Name and value of the enumerators of the C header with that prefix."""
     text = (TOP / "include/qbruntime/qbrt.h").read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ qbruntime = pytest.importorskip("qbruntime")
 
 MODULES = (
     "accelerator",
+    "future",
     "model",
     "model_variant_handle",
     "pinned_memory",
