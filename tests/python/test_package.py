@@ -46,7 +46,7 @@ def test_every_public_name_exists():
         assert getattr(qbruntime, public) is not None
 
 
-# Q008 Q009 Q749
+# Q008 Q009 Q749 Q820
 def test_import_leaves_the_process_as_it_was():
     child = run_child(
         """
