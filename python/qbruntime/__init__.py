@@ -12,7 +12,7 @@
 Importing it opens no device, starts no thread and imports no NumPy.
 """
 
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from . import _refused, version
 from .accelerator import Accelerator
@@ -67,7 +67,7 @@ from .version import (
 )
 
 # a type checker would take any name for one of ours
-if not TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
     __getattr__ = _refused.make_getattr(__name__)
 
 # No name that Python or NumPy define (type), none that programs use (model).
