@@ -28,6 +28,12 @@ def load(
     The model keeps the device. On failure nothing stays open, and the error is
     that of the step that failed.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path is a str, bytes or os.PathLike, got {type(path)!r}")
+    if not isinstance(model_config, ModelConfig | None):
+        raise TypeError(
+            f"model_config is a ModelConfig or None, got {type(model_config)!r}"
+        )
     acc = Accelerator()
     model = Model(path, model_config)
     model.launch(acc)

@@ -97,7 +97,12 @@ class Accelerator:
         alignment: SupportsIndex = 64,
     ) -> PinnedMemory: ...
     def import_pinned_memory(
-        self, fd: int, shape: _Shape, dtype: _DType, *, offset: SupportsIndex = 0
+        self,
+        fd: SupportsIndex,
+        shape: _Shape,
+        dtype: _DType,
+        *,
+        offset: SupportsIndex = 0,
     ) -> PinnedMemory: ...
     def close(self) -> None: ...
     def get_available_cores(self) -> list[CoreId]: ...

@@ -5,6 +5,7 @@ The numbers are those of the C API and frozen; a test compares the two. The
 extension makes its answers of these classes, so it is imported last.
 """
 
+import operator
 from collections import namedtuple
 
 from . import _refused
@@ -88,6 +89,14 @@ class LogLevel(_Enum):
     Off = OFF = 6
 
 
+def _to_member(members, name, value):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{name} is a {members.__name__} or an int, got {type(value)!r}"
+        )
+    return members(operator.index(value))
+
+
 class CoreId:
     """One core. It may be made empty and assigned; ints become members."""
 
@@ -103,7 +112,7 @@ class CoreId:
 
     @cluster.setter
     def cluster(self, value):
-        self._cluster = Cluster(value)
+        self._cluster = _to_member(Cluster, "cluster", value)
 
     @property
     def core(self):
@@ -111,7 +120,7 @@ class CoreId:
 
     @core.setter
     def core(self, value):
-        self._core = Core(value)
+        self._core = _to_member(Core, "core", value)
 
     def _key(self):
         return self._cluster, self._core

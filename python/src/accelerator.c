@@ -27,19 +27,6 @@ static void dealloc_handle(PyObject *object)
 	qbpy_free_object(self);
 }
 
-static int parse_name(PyObject *text, const char **name)
-{
-	Py_ssize_t length;
-
-	*name = PyUnicode_AsUTF8AndSize(text, &length);
-	if (!*name)
-		return -1;
-	if (strlen(*name) == (size_t)length)
-		return 0;
-	PyErr_SetString(PyExc_ValueError, "device_name has a null character");
-	return -1;
-}
-
 /* "" names no device: the library says so and lists those that are there. */
 static int parse_names(PyObject *args, PyObject *kw, const char **name,
 		       PyObject **number)
@@ -57,7 +44,7 @@ static int parse_names(PyObject *args, PyObject *kw, const char **name,
 	if (!first || first == Py_None)
 		return 0;
 	if (PyUnicode_Check(first))
-		return parse_name(first, name);
+		return qbpy_parse_text(first, "device_name", name);
 	if (*number) {
 		(void)qbpy_raise_type("a str for device_name", first);
 		return -1;

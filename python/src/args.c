@@ -31,20 +31,24 @@ int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
 	return 0;
 }
 
+static int raise_kind(const char *name, const char *kind, PyObject *object)
+{
+	PyObject *type = PyObject_Type(object);
+
+	if (type)
+		PyErr_Format(PyExc_TypeError, "%s is %s, got %R", name, kind,
+			     type);
+	Py_XDECREF(type);
+	return -1;
+}
+
 int qbpy_parse_int(PyObject *object, const char *name, long long *value)
 {
 	PyObject *number;
 	int overflow;
 
-	if (PyBool_Check(object) || !PyIndex_Check(object)) {
-		PyObject *type = PyObject_Type(object);
-
-		if (type)
-			PyErr_Format(PyExc_TypeError, "%s is an int, got %R",
-				     name, type);
-		Py_XDECREF(type);
-		return -1;
-	}
+	if (PyBool_Check(object) || !PyIndex_Check(object))
+		return raise_kind(name, "an int", object);
 	number = PyNumber_Index(object);
 	if (!number)
 		return -1;
@@ -53,6 +57,61 @@ int qbpy_parse_int(PyObject *object, const char *name, long long *value)
 	if (overflow)
 		*value = overflow < 0 ? LLONG_MIN : LLONG_MAX;
 	return !overflow && *value == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int qbpy_parse_bool(PyObject *object, const char *name, bool *value)
+{
+	if (!PyBool_Check(object))
+		return raise_kind(name, "a bool", object);
+	*value = object == Py_True;
+	return 0;
+}
+
+int qbpy_parse_text(PyObject *object, const char *name, const char **text)
+{
+	Py_ssize_t length;
+
+	*text = PyUnicode_AsUTF8AndSize(object, &length);
+	if (!*text)
+		return -1;
+	if (strlen(*text) == (size_t)length)
+		return 0;
+	PyErr_Format(PyExc_ValueError, "%s has a null character, got %R", name,
+		     object);
+	return -1;
+}
+
+int qbpy_parse_path(PyObject *object, PyObject **path)
+{
+	int is_path = PyUnicode_Check(object) || PyBytes_Check(object) ||
+		      PyObject_HasAttrString(object, "__fspath__");
+	PyObject *bytes;
+	Py_ssize_t size;
+	char *text;
+
+	if (!is_path) {
+		(void)qbpy_raise_type("a str, bytes or os.PathLike for path",
+				      object);
+		return -1;
+	}
+	bytes = PyOS_FSPath(object);
+	if (bytes && PyUnicode_Check(bytes)) {
+		PyObject *encoded = PyUnicode_EncodeFSDefault(bytes);
+
+		Py_DECREF(bytes);
+		bytes = encoded;
+	}
+	if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &size))
+		goto err_free_bytes;
+	if (strlen(text) == (size_t)size) {
+		*path = bytes;
+		return 0;
+	}
+	PyErr_Format(PyExc_ValueError, "path has a null character, got %R",
+		     object);
+err_free_bytes:
+	Py_XDECREF(bytes);
+	return -1;
 }
 
 /* Negative: the largest, which no array has; the library refuses it. */
@@ -156,7 +215,9 @@ static int parse_member(PyObject *object, enum qbrt_dtype *dtype)
 	if (value < 0 || value >= QBPY_NUM_DTYPES) {
 		if (!PyErr_Occurred())
 			PyErr_Format(PyExc_ValueError,
-				     "%R is no type of an element", object);
+				     "dtype is %R, expected the type of an "
+				     "element",
+				     object);
 		return -1;
 	}
 	*dtype = (enum qbrt_dtype)value;

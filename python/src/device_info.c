@@ -125,11 +125,16 @@ static PyObject *name_item(struct qbrt_device_info *info, const char *last)
 PyObject *qbpy_device_numbers(PyObject *module, PyObject *args, PyObject *kw)
 {
 	static char *keywords[] = { "device_name", NULL };
+	PyObject *text = Py_None;
 	const char *name = NULL;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw,
-					 "|z:get_available_device_numbers",
-					 keywords, &name))
+					 "|O:get_available_device_numbers",
+					 keywords, &text))
+		return NULL;
+	if (text != Py_None && !PyUnicode_Check(text))
+		return qbpy_raise_type("a str or None for device_name", text);
+	if (text != Py_None && qbpy_parse_text(text, "device_name", &name))
 		return NULL;
 	return list_devices(module, name, number_item);
 }

@@ -17,6 +17,11 @@ struct buffers {
 	struct qbrt_pinned_memory *few_mems[NUM_ON_STACK];
 };
 
+static const char for_inputs[] =
+	"a PinnedMemory or a sequence of them for inputs";
+static const char for_outputs[] =
+	"a PinnedMemory or a sequence of them for outputs";
+
 static void release(struct buffers *buffers)
 {
 	while (buffers->num) {
@@ -32,13 +37,12 @@ static void release(struct buffers *buffers)
 }
 
 static int take(struct qbpy_state *state, PyObject *object,
-		struct buffers *buffers)
+		const char *expected, struct buffers *buffers)
 {
 	struct qbpy_native *native;
 
 	if (!PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY])) {
-		(void)qbpy_raise_type("a PinnedMemory or a sequence of them",
-				      object);
+		(void)qbpy_raise_type(expected, object);
 		return -1;
 	}
 	native = ((struct qbpy_pinned *)object)->native;
@@ -69,15 +73,14 @@ static int make_room(struct buffers *buffers, size_t num)
 }
 
 /* A list or tuple of PinnedMemory, new, of one or a sequence of them. */
-static PyObject *to_list(struct qbpy_state *state, PyObject *object)
+static PyObject *to_list(struct qbpy_state *state, PyObject *object,
+			 const char *expected)
 {
 	PyObject *list;
 
 	if (!PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY])) {
 		if (PyUnicode_Check(object) || !PySequence_Check(object))
-			return qbpy_raise_type("a PinnedMemory or a sequence "
-					       "of them",
-					       object);
+			return qbpy_raise_type(expected, object);
 		return PySequence_List(object);
 	}
 	list = PyList_New(1);
@@ -88,14 +91,14 @@ static PyObject *to_list(struct qbpy_state *state, PyObject *object)
 
 /* On failure nothing is held. */
 static int take_all(struct qbpy_state *state, PyObject *list,
-		    struct buffers *buffers)
+		    const char *expected, struct buffers *buffers)
 {
 	Py_ssize_t num = PyList_Size(list);
 
 	if (make_room(buffers, (size_t)num))
 		return -1;
 	for (Py_ssize_t i = 0; i < num; i++) {
-		if (take(state, PyList_GetItem(list, i), buffers)) {
+		if (take(state, PyList_GetItem(list, i), expected, buffers)) {
 			release(buffers);
 			return -1;
 		}
@@ -166,7 +169,9 @@ static PyObject *allocate_all(PyObject *object, PyObject *args, PyObject *kw,
 	size_t num = is_input ? qbrt_model_get_num_inputs(self->model)
 			      : qbrt_model_get_num_outputs(self->model);
 
-	if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:allocate_inputs",
+	if (!PyArg_ParseTupleAndKeywords(args, kw,
+					 is_input ? "|O:allocate_inputs"
+						  : "|O:allocate_outputs",
 					 keywords, &number) ||
 	    (number && qbpy_parse_size(number, "variant_idx", &variant)) ||
 	    check_launched(self))
@@ -282,7 +287,7 @@ static int infer(struct qbpy_model *self, const struct buffers *inputs,
 	enum qbrt_status status;
 	int ret;
 
-	if (take_all(self->state, outputs_list, &outputs))
+	if (take_all(self->state, outputs_list, for_outputs, &outputs))
 		return -1;
 	qbpy_begin_wait();
 	status = qbrt_model_infer_pinned_memory(
@@ -300,12 +305,12 @@ static PyObject *infer_lists(struct qbpy_model *self, PyObject *inputs_list,
 	struct buffers inputs;
 	PyObject *outputs;
 
-	if (take_all(self->state, inputs_list, &inputs))
+	if (take_all(self->state, inputs_list, for_inputs, &inputs))
 		return NULL;
 	if (outputs_arg == Py_None)
 		outputs = allocate_answer(self, &inputs);
 	else
-		outputs = to_list(self->state, outputs_arg);
+		outputs = to_list(self->state, outputs_arg, for_outputs);
 	if (outputs && infer(self, &inputs, outputs, cache_size))
 		Py_CLEAR(outputs);
 	release(&inputs);
@@ -363,7 +368,7 @@ PyObject *qbpy_infer_pinned_memory(PyObject *object, PyObject *const *args,
 				"infer_pinned_memory() needs inputs");
 		return NULL;
 	}
-	list = to_list(self->state, inputs);
+	list = to_list(self->state, inputs, for_inputs);
 	if (!list)
 		return NULL;
 	answer = infer_lists(self, list, outputs ? outputs : Py_None,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Model: loaded by __init__, launched, disposed. What it tells about itself is
- * model_info.c, inference infer.c and infer_array.c. It takes part in garbage collection, since a
- * subclass of Accelerator may lead back to it.
+ * model_info.c, inference infer.c and infer_array.c. It takes part in garbage
+ * collection, since a subclass of Accelerator may lead back to it.
  */
 #include "module.h"
 
@@ -30,11 +30,11 @@ static struct qbrt_model *load(struct qbpy_state *state, PyObject *args,
 	struct qbrt_model *model = NULL;
 	PyObject *config_arg = Py_None;
 	enum qbrt_status status;
-	PyObject *path = NULL;
+	PyObject *path_arg, *path;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords,
-					 PyUnicode_FSConverter, &path,
-					 &config_arg))
+	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords, &path_arg,
+					 &config_arg) ||
+	    qbpy_parse_path(path_arg, &path))
 		return NULL;
 	if (qbpy_copy_config(state, config_arg, &config)) {
 		Py_DECREF(path);
@@ -69,7 +69,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kw)
 	struct qbpy_model *self = (struct qbpy_model *)object;
 	struct qbrt_model *model;
 
-	model = load(self->state, args, kw, "O&|O:Model");
+	model = load(self->state, args, kw, "O|O:Model");
 	if (!model)
 		return -1;
 	if (self->model) {
@@ -136,7 +136,7 @@ static PyObject *launch(PyObject *object, PyObject *args, PyObject *kw)
 	if (qbpy_parse_one(args, kw, "launch", "acc", &acc))
 		return NULL;
 	if (!PyObject_TypeCheck(acc, self->state->types[QBPY_ACCELERATOR]))
-		return qbpy_raise_type("an Accelerator", acc);
+		return qbpy_raise_type("an Accelerator for acc", acc);
 	handle = (struct qbpy_acc *)qbpy_get_handle(acc);
 	if (!handle)
 		return NULL;
@@ -221,7 +221,7 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw)
 	struct qbrt_model *model;
 	uint64_t nbytes;
 
-	model = load(state, args, kw, "O&|O:estimate_memory");
+	model = load(state, args, kw, "O|O:estimate_memory");
 	if (!model)
 		return NULL;
 	nbytes = qbrt_model_get_memory_estimate(model);

@@ -196,16 +196,16 @@ static PyObject *set_async(PyObject *object, PyObject *args, PyObject *kw)
 {
 	struct qbpy_config *self = self_of(object);
 	PyObject *value;
+	bool is_on;
 
 	if (qbpy_parse_one(args, kw, "set_async_pipeline_enabled", "enable",
-			   &value))
+			   &value) ||
+	    qbpy_parse_bool(value, "enable", &is_on))
 		return NULL;
-	if (!PyBool_Check(value))
-		return qbpy_raise_type("a bool for enable", value);
-	if (qbpy_check(self->state,
-		       qbrt_model_config_set_async_pipeline(self->config,
-							    value == Py_True),
-		       NULL))
+	if (qbpy_check(
+		    self->state,
+		    qbrt_model_config_set_async_pipeline(self->config, is_on),
+		    NULL))
 		return NULL;
 	Py_RETURN_NONE;
 }

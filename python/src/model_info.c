@@ -249,7 +249,7 @@ static PyObject *is_target(PyObject *object, PyObject *args, PyObject *kw)
 	if (is_core_id < 0)
 		return NULL;
 	if (!is_core_id)
-		return qbpy_raise_type("a CoreId", value);
+		return qbpy_raise_type("a CoreId for core_id", value);
 	if (qbpy_parse_core_id(value, &core_id))
 		return NULL;
 	return PyBool_FromLong(qbrt_model_is_target(self->model, core_id));

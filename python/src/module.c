@@ -182,7 +182,7 @@ static PyObject *start_tracing_events(PyObject *module, PyObject *args,
 	enum qbrt_status status;
 
 	if (qbpy_parse_one(args, kw, "start_tracing_events", "path", &object) ||
-	    !PyUnicode_FSConverter(object, &path))
+	    qbpy_parse_path(object, &path))
 		return NULL;
 	qbpy_begin_wait();
 	status = qbrt_trace_start(PyBytes_AsString(path));

@@ -268,6 +268,11 @@ int qbpy_parse_int(PyObject *object, const char *name, long long *value);
 int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
 		   const char *name, PyObject **object);
 int qbpy_parse_size(PyObject *object, const char *name, size_t *value);
+int qbpy_parse_bool(PyObject *object, const char *name, bool *value);
+/* Of a str; borrowed from it. */
+int qbpy_parse_text(PyObject *object, const char *name, const char **text);
+/* Argument path, as bytes in the file system's encoding: a new reference. */
+int qbpy_parse_path(PyObject *object, PyObject **path);
 /* An int or a sequence of int; returns the number of axes, or -1. */
 int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM]);
 /* NULL and None: float32. */

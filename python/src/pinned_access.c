@@ -43,10 +43,12 @@ PyObject *qbpy_cpu_access(PyObject *self, PyObject *args, PyObject *kw)
 	static char *keywords[] = { "write", NULL };
 	struct qbpy_pinned *pinned = (struct qbpy_pinned *)self;
 	struct cpu_access *access;
-	int is_write = 0;
+	PyObject *write = Py_False;
+	bool is_write;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kw, "|p:cpu_access", keywords,
-					 &is_write) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:cpu_access", keywords,
+					 &write) ||
+	    qbpy_parse_bool(write, "write", &is_write) ||
 	    qbpy_check_open(pinned->native))
 		return NULL;
 	access = qbpy_alloc_object(pinned->state->types[QBPY_CPU_ACCESS]);

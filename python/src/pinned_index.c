@@ -468,7 +468,8 @@ PyObject *qbpy_fill(PyObject *object, PyObject *value)
 	if (view.len != native->itemsize) {
 		PyBuffer_Release(&view);
 		Py_DECREF(array);
-		PyErr_SetString(PyExc_ValueError, "fill() takes one value");
+		PyErr_Format(PyExc_ValueError, "value is one element, got %R",
+			     (PyObject *)Py_TYPE(value));
 		return NULL;
 	}
 	memcpy(element, view.buf, (size_t)native->itemsize);

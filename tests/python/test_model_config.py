@@ -174,7 +174,7 @@ def test_wrong_types_raise():
         with pytest.raises(TypeError):
             config.set_multi_core_mode(clusters)
     for bad in (None, 0, 1, "yes"):
-        with pytest.raises(TypeError, match="a bool for enable"):
+        with pytest.raises(TypeError, match="enable is a bool, got"):
             config.set_async_pipeline_enabled(bad)
     for bad in ("0", 0.0, None, False):
         with pytest.raises(TypeError):

@@ -152,8 +152,11 @@ def test_core_ids_hash_by_value_and_hold_members():
     core = CoreId(65536, core=1)
     assert core.cluster is Cluster.Cluster0 and core.core is Core.Core0
     assert {core: "x"}[CoreId(Cluster.Cluster0, Core.Core0)] == "x"
-    for bad in ((0, 1), (65536, 9), ("a", 1)):
+    for bad in ((0, 1), (65536, 9), (2**70, 1)):
         with pytest.raises(ValueError):
+            CoreId(*bad)
+    for bad in (("a", 1), (65536, True), (65536.0, 1), (None, None)):
+        with pytest.raises(TypeError, match="(cluster|core) is a C.* or an int, got"):
             CoreId(*bad)
 
 
