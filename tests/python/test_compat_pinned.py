@@ -45,6 +45,7 @@ _array is numpy.asarray of it:
     test_the_array_is_a_view_of_the_same_bytes, test_the_protected_attributes
 """
 
+import ctypes
 import inspect
 import re
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_the_class_is_where_the_page_has_it(acc):
         assert str(inspect.signature(getattr(cls, name))) == "(self, /)"
 
 
-# Q453
+# Q453 PM02
 def test_the_examples_of_reading(acc):
     pm, line = acc.allocate_pinned_memory((3, 4)), acc.allocate_pinned_memory(16)
     pm[...] = np.arange(12).reshape(3, 4)
@@ -102,6 +103,9 @@ def test_the_examples_of_reading(acc):
     assert row[3] == 33 and part[9] == 99
     row[0], part[0] = 5, 7
     assert pm[0, 0] == 5 and line[0] == 7
+    # by its address, past the class
+    ctypes.c_float.from_address(line._array.ctypes.data).value = 8.5
+    assert part[0] == line[0] == 8.5
 
 
 # Q454

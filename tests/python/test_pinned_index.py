@@ -94,7 +94,7 @@ def test_bad_keys_are_refused_as_numpy_does(acc, key):
     assert same(pinned, array)
 
 
-# Q454
+# Q454 PM03
 @pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_writing_is_numpys(acc, key):
     pinned, array = pair(acc)

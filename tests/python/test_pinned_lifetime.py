@@ -38,7 +38,7 @@ def test_views_outlive_everything():
     assert views[1][5] == 77
 
 
-# Q496
+# Q496 PM07
 def test_free(acc):
     pinned = acc.allocate_pinned_memory((2, 3))
     pinned[:] = 5

@@ -17,7 +17,7 @@ from qbruntime import qbruntime as native_module  # noqa: E402
 DTYPES = "f4 u1 i1 f2 i2 u2 i4 u4 i8 u8 f8 ?".split()
 
 
-# Q450
+# Q450 PM01
 def test_it_is_made_by_an_accelerator_or_of_a_native_object(acc):
     pinned = acc.allocate_pinned_memory((2, 3))
     other = PinnedMemory(pinned._pinned_memory)
@@ -62,7 +62,7 @@ def test_the_array_is_a_view_of_the_same_bytes(acc):
     assert pinned[1, 1] == 3
 
 
-# Q455
+# Q455 PM04
 def test_length_and_iteration(acc):
     pinned = acc.allocate_pinned_memory((3, 2))
     assert len(pinned) == 3
