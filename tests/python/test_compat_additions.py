@@ -192,3 +192,48 @@ def test_a_trace_survives_a_kill_and_a_model_counts(tmp_path):
     assert not text.rstrip().endswith("]")
     events = json.loads(text[: text.rindex("\n")] + "]")
     assert sum(event["name"] == "run" for event in events) == 50
+
+
+# Q801: who asks knows which modes run, and which are refused when
+@pytest.mark.parametrize("profile", ["aries", "regulus"])
+def test_core_modes_are_what_device_and_file_say(corpus_model, profile):
+    child = run_child(
+        """
+        import sys, qbruntime
+        acc = qbruntime.Accelerator()
+        runs = acc.supported_core_modes()
+        assert runs == acc.info().core_modes and runs
+        def configured(mode):
+            config = qbruntime.ModelConfig()
+            assert getattr(config, f"set_{mode.lower()}_core_mode")()
+            return config
+        for path in sys.argv[1:]:
+            has = qbruntime.Model(path, configured("Single")).supported_core_modes()
+            for mode in ("Single", "Multi", "Global4", "Global8"):
+                member = qbruntime.CoreMode[mode]
+                expected = "runs" if member in runs else "StatusCode.Model_NoGlobal"
+                expected = expected if member in has else "StatusCode.Model_MXQAndMo"
+                stage = "made"
+                try:
+                    model = qbruntime.Model(path, configured(mode))
+                    stage = "launched"
+                    model.launch(acc)
+                    model.infer_speedrun()
+                    found = "runs"
+                    model.dispose()
+                except qbruntime.QbRuntimeError as error:
+                    found = str(error.status)
+                assert found.startswith(expected), (mode, found, expected)
+                assert (stage == "made") == (member not in has)
+                print(mode, member in has, found)
+        """,
+        corpus_model("variants"),
+        COPY64,
+        QBRUNTIME_SOFT_DEVICES=profile,
+    )
+    refused = "StatusCode.Model_MXQAndModelConfigNotMatch"
+    lines = child.stdout.splitlines()
+    assert lines[0] == lines[4] == "Single True runs"
+    assert lines[1].startswith("Multi True ")
+    for line, mode in zip(lines[2:4] + lines[5:], "48M48"):
+        assert line.endswith(f"False {refused}") and mode in line
