@@ -267,7 +267,7 @@ def test_members_of_a_class(name):
 # of every class, or of how it is made in C or Python
 OTHER = """__doc__ __init__ __module__ __new__ __repr__ __slots__ __hash__
 __ge__ __gt__ __le__ __lt__ __ne__ __delitem__ __weaklistoffset__ __buffer__
-__release_buffer__ __slotnames__"""
+__release_buffer__ __slotnames__ __firstlineno__ __static_attributes__"""
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
