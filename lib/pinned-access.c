@@ -131,25 +131,28 @@ static uint32_t get_sync_flags(bool is_write)
 			: DRM_QBNPU_SYNC_READ;
 }
 
-/* Within the use that keeps jobs away until the bracket does. */
+/*
+ * Within the use that keeps jobs away until the bracket does. It begins at the
+ * driver before another thread's end may take it for its own.
+ */
 static enum qbrt_status open_bracket(struct qbrt_storage *storage,
 				     bool is_write)
 {
-	int err;
+	uint32_t flags = get_sync_flags(is_write);
+	int err = sync(storage, DRM_QBNPU_SYNC_BEGIN | flags);
 
-	if (!push(storage, is_write))
-		return qbrt_fail(QBRT_INVALID_ARGUMENT,
-				 "%d CPU accesses are open already: end some "
-				 "with qbrt_pinned_memory_end_cpu_access",
-				 QBRT_STORAGE_MAX_BRACKETS);
-	err = sync(storage, DRM_QBNPU_SYNC_BEGIN | get_sync_flags(is_write));
-	if (!err)
+	if (err)
+		return qbrt_fail_errno(QBRT_AT_BO_SYNC, err,
+				       "CPU access to pinned memory of device "
+				       "%s does not begin",
+				       storage->device->id);
+	if (push(storage, is_write))
 		return QBRT_OK;
-	(void)pop(storage, &is_write);
-	return qbrt_fail_errno(QBRT_AT_BO_SYNC, err,
-			       "CPU access to pinned memory of device %s does "
-			       "not begin",
-			       storage->device->id);
+	(void)sync(storage, DRM_QBNPU_SYNC_END | flags);
+	return qbrt_fail(QBRT_INVALID_ARGUMENT,
+			 "%d CPU accesses are open already: end some with "
+			 "qbrt_pinned_memory_end_cpu_access",
+			 QBRT_STORAGE_MAX_BRACKETS);
 }
 
 static enum qbrt_status begin_write(struct qbrt_pinned_memory *mem)
