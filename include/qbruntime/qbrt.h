@@ -1320,8 +1320,9 @@ qbrt_model_launch(struct qbrt_model *model, struct qbrt_accelerator *acc);
  * slot return QBRT_MODEL_NOT_ALIVE, queued ones that have not begun end with
  * QBRT_MODEL_ASYNC_PIPELINE_NOT_ALIVE. A running one is told to stop: at its
  * next check it ends with QBRT_MODEL_NOT_ALIVE and its outputs are invalid;
- * one that is complete keeps its result. The call waits for none of them, and
- * the device's memory comes back with the last.
+ * one that is complete keeps its result. The device's memory comes back with the
+ * last of them; the call waits, for at most 100 ms, for those calls alone that
+ * have begun on other threads, since one of them may be on its way to the device.
  * QBRT_FORKED_PROCESS: launched before fork.
  * Threads: any. Since: 0.1. Source: qbruntime Model.dispose.
  */

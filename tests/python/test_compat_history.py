@@ -11,7 +11,7 @@ np = pytest.importorskip("numpy")
 from qbruntime import CoreAllocationPolicy, CoreMode, DataType, LogLevel  # noqa: E402
 
 
-# Q950
+# Q950; Q268: also while the job is on its way to the device
 def test_others_run_while_one_waits_and_a_model_outlives_its_accelerator():
     child = run_child(
         """
