@@ -158,13 +158,15 @@ static int parse_timeout(PyObject *object, int64_t *timeout)
 	*timeout = -1;
 	if (!object || object == Py_None)
 		return 0;
-	if (PyBool_Check(object)) {
+	seconds = PyBool_Check(object) ? -1 : PyFloat_AsDouble(object);
+	if (PyBool_Check(object) ||
+	    (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError))) {
+		PyErr_Clear();
 		(void)qbpy_raise_type("a number of seconds or None for timeout",
 				      object);
 		return -1;
 	}
-	seconds = PyFloat_AsDouble(object);
-	if (seconds == -1 && PyErr_Occurred())
+	if (PyErr_Occurred())
 		return -1;
 	if (isnan(seconds) || seconds < 0) {
 		PyErr_Format(PyExc_ValueError,

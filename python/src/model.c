@@ -238,9 +238,10 @@ PyDoc_STRVAR(launch_doc,
 	     "succeed.");
 PyDoc_STRVAR(dispose_doc,
 	     "dispose($self, /)\n--\n\n"
-	     "Take the model off its device. Inferences that wait end with "
-	     "QbNotAliveError,\nrunning ones with their result; the call waits "
-	     "for neither. Again, or before a\nlaunch, is harmless.");
+	     "Take the model off its device. Inferences that wait or run end "
+	     "with\nQbNotAliveError; one that is done before it hears of it "
+	     "keeps its result. Waits\nonly for calls on other threads, at "
+	     "most 100 ms. Again, or before a launch, is\nharmless.");
 PyDoc_STRVAR(
 	infer_pinned_doc,
 	"infer_pinned_memory($self, inputs, outputs=None, *, cache_size=0)"

@@ -8,7 +8,7 @@ from runtime_cases import COPY64
 from test_audit import CLASSES, MODULE
 
 qbruntime = pytest.importorskip("qbruntime")
-from qbruntime import Accelerator, Cluster, CoreId, DataType  # noqa: E402
+from qbruntime import Accelerator, Cluster, CoreId, DataType, Future  # noqa: E402
 from qbruntime import Model, ModelConfig  # noqa: E402
 
 INTS = ("0", 0.0, True, [0], b"0")
@@ -72,6 +72,9 @@ CALLS = {
     "Model.infer_speedrun": {"variant_idx": (0, INTS_ONLY)},
     "Model.is_target": {"core_id": (CoreId(65536, 1), (0, None, (65536, 1)))},
     "Model.launch": {"acc": (Accelerator.__new__(Accelerator), (None, 0, "aries"))},
+    "Future.add_done_callback": {"fn": (print, (None, 5, "print"))},
+    "Future.exception": {"timeout": (0, ("0", True, [0]))},
+    "Future.wait_for": {"timeout_ms": (0, INTS_ONLY)},
     "CoreId": {
         "cluster": (65536, INTS_ONLY),
         "core": (1, INTS_ONLY),
@@ -88,6 +91,8 @@ for form in ("infer", "infer_chw", "infer_hwc"):
         "inputs": (bytes(64), ARRAYS),
         "cache_size": (0, INTS_ONLY),
     }
+for form in ("infer_async", "infer_async_to_float", "try_infer_async"):
+    CALLS[f"Model.{form}"] = {"inputs": (bytes(64), ARRAYS)}
 CALLS["Model.infer"]["layout"] = ("auto", (None, 5, b"hwc"))
 
 
@@ -98,6 +103,7 @@ def find(name):
         return getattr(qbruntime, name)
     made = {
         "Accelerator": lambda: Accelerator.__new__(Accelerator),
+        "Future": Future,
         "Model": lambda: Model(COPY64),
         "ModelConfig": ModelConfig,
     }

@@ -110,6 +110,8 @@ get_output_pinned_data_types()
 get_output_scale()
 get_target_cores()
 infer(inputs, outputs=None, cache_size=0, params=None, *, layout='auto')
+infer_async(inputs)
+infer_async_to_float(inputs)
 infer_chw(inputs, outputs=None, cache_size=0, params=None)
 infer_chw_to_float(inputs, cache_size=0)
 infer_hwc(inputs, outputs=None, cache_size=0, params=None)
@@ -121,6 +123,18 @@ is_target(core_id)
 launch(acc)
 supported_core_modes()
 target_cores
+try_infer_async(inputs)
+""",
+    # section 11
+    "Future": """
+Future()
+add_done_callback(fn)
+cancel()
+done()
+exception(timeout=None)
+fileno()
+get()
+wait_for(timeout_ms)
 """,
     # section 14
     "PinnedMemory": """
@@ -184,6 +198,7 @@ original_shape_chw() reshaped_shape() reshaped_shape_chw() shape() shape_chw()""
 # what Python's syntax asks for
 PROTOCOLS = {
     "Accelerator": "__enter__ __exit__",
+    "Future": "__await__",
     "Model": "__copy__ __deepcopy__ __enter__ __exit__",
     "ModelConfig": "__eq__ __reduce__ __setstate__",
     "ModelVariantHandle": "",
@@ -195,6 +210,7 @@ __iter__ __len__ __reduce__ __reduce_ex__ __setitem__""",
 MODULES = {
     "accelerator": """Accelerator CoreId DeviceInfo get_available_device_numbers
 get_available_devices""",
+    "future": "Future",
     "model": """BufferInfo CacheInfo Cluster Core CoreId CoreMode Model ModelConfig
 Scale estimate_memory load""",
     "model_variant_handle": "BufferInfo ModelVariantHandle Scale",
