@@ -302,7 +302,7 @@ static PyObject *infer_any(PyObject *self, PyObject *args, PyObject *kw)
 {
 	static char *keywords[] = { "inputs", "outputs", "cache_size",
 				    "params", "layout",  NULL };
-	struct arguments given = { NULL };
+	struct arguments given = { .inputs = NULL };
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, "O|OOO$O:infer", keywords,
 					 &given.inputs, &given.outputs,
@@ -318,7 +318,7 @@ static PyObject *infer_fixed(PyObject *self, PyObject *args, PyObject *kw,
 {
 	static char *keywords[] = { "inputs", "outputs", "cache_size", "params",
 				    NULL };
-	struct arguments given = { NULL };
+	struct arguments given = { .inputs = NULL };
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords,
 					 &given.inputs, &given.outputs,
@@ -341,7 +341,7 @@ static PyObject *infer_float(PyObject *self, PyObject *args, PyObject *kw,
 			     const char *format, uint32_t flags)
 {
 	static char *keywords[] = { "inputs", "cache_size", NULL };
-	struct arguments given = { NULL };
+	struct arguments given = { .inputs = NULL };
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords,
 					 &given.inputs, &given.cache_size))

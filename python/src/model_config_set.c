@@ -176,7 +176,7 @@ static PyObject *set_global8(PyObject *object, PyObject *none)
 /* An index beyond int is beyond any file, as loading will say. */
 static PyObject *force_bundle(PyObject *object, PyObject *args, PyObject *kw)
 {
-	struct qbpy_change to = { NULL };
+	struct qbpy_change to = { .bundle = NULL };
 	PyObject *value;
 	long long index;
 	int bundle;

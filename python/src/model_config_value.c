@@ -145,7 +145,7 @@ static int set_attributes(PyObject *object, PyObject *attributes)
 static PyObject *set_state(PyObject *object, PyObject *fields)
 {
 	struct qbpy_config *self = self_of(object);
-	struct qbpy_change change = { NULL };
+	struct qbpy_change change = { .bundle = NULL };
 	PyObject *core_ids, *clusters, *attributes;
 	int bundle, is_async, has_no_core;
 	Py_ssize_t num_cores, slots;
