@@ -2,7 +2,7 @@
 """ModelConfig: its deprecated forms, and what models make of one."""
 
 import pytest
-from runtime_cases import COPY64, DIGITS
+from runtime_cases import COPY64, DIGITS, skip_if_rounded
 
 qbruntime = pytest.importorskip("qbruntime")
 from qbruntime import Cluster, Core, CoreAllocationPolicy, CoreId  # noqa: E402
@@ -201,6 +201,7 @@ def test_load_takes_a_configuration():
 
 # Q290
 def test_the_estimate_is_that_of_the_configuration(acc):
+    skip_if_rounded()
     for config in (None, ModelConfig(), single(1), single(8)):
         estimate = qbruntime.estimate_memory(DIGITS, config)
         before = acc.info().memory_free
