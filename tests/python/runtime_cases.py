@@ -37,6 +37,7 @@ def run_child(code, *arguments, check=True, **environ):
         capture_output=True,
         text=True,
         env=dict(os.environ, **environ),
+        timeout=300,  # of what hangs
     )
     assert not check or child.returncode == 0, child.stdout + child.stderr
     return child
