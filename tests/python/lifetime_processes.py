@@ -129,9 +129,7 @@ class Parent:
             assert child.exitcode == 0
 
     def run(self, method):
-        self.threads = [
-            threading.Thread(target=self.work) for _ in range(NUM_THREADS)
-        ]
+        self.threads = [threading.Thread(target=self.work) for _ in range(NUM_THREADS)]
         for thread in self.threads:
             thread.start()
         try:
