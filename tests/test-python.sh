@@ -37,7 +37,7 @@ case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
 *-fsanitize=*address*) preload=$(${CC:-gcc} -print-file-name=libasan.so) ;;
 esac
 cd "$top/tests/python" || exit 1
-exec env LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 \
+exec env LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONDONTWRITEBYTECODE=1 \
 	PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}" \
 	LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
 	QBRUNTIME_TEST_TOP="$top" \
