@@ -175,21 +175,6 @@ static PyObject *get_device_name(PyObject *object, PyObject *none)
 	return name;
 }
 
-static PyObject *cores_to_list(struct qbpy_state *state,
-			       const struct qbrt_core_id *cores, size_t num)
-{
-	PyObject *list = PyList_New(0);
-
-	for (size_t i = 0; list && i < num; i++) {
-		PyObject *core_id = qbpy_core_id(state, &cores[i]);
-
-		if (!core_id || PyList_Append(list, core_id))
-			Py_CLEAR(list);
-		Py_XDECREF(core_id);
-	}
-	return list;
-}
-
 static PyObject *get_available_cores(PyObject *object, PyObject *none)
 {
 	struct accelerator *self = (struct accelerator *)object;
@@ -205,7 +190,8 @@ static PyObject *get_available_cores(PyObject *object, PyObject *none)
 		    self->state,
 		    qbrt_accelerator_query_cores(handle->acc, cores, 64, &num),
 		    qbrt_accelerator_get_id(handle->acc)))
-		list = cores_to_list(self->state, cores, num < 64 ? num : 64);
+		list = qbpy_cores_to_list(self->state, cores,
+					  num < 64 ? num : 64);
 	Py_DECREF(handle);
 	return list;
 }

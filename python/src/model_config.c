@@ -174,7 +174,6 @@ static PyObject *get_core_ids(PyObject *object, PyObject *none)
 {
 	struct qbpy_config *self = self_of(object);
 	struct qbrt_core_id core_ids[QBPY_MAX_CORES];
-	PyObject *list = PyList_New(0);
 	size_t num;
 	const struct qbrt_core_id *theirs =
 		qbrt_model_config_get_core_ids(self->config, &num);
@@ -182,14 +181,7 @@ static PyObject *get_core_ids(PyObject *object, PyObject *none)
 	(void)none;
 	if (num)
 		memcpy(core_ids, theirs, num * sizeof(core_ids[0]));
-	for (size_t i = 0; list && i < num; i++) {
-		PyObject *core_id = qbpy_core_id(self->state, &core_ids[i]);
-
-		if (!core_id || PyList_Append(list, core_id))
-			Py_CLEAR(list);
-		Py_XDECREF(core_id);
-	}
-	return list;
+	return qbpy_cores_to_list(self->state, core_ids, num);
 }
 
 static PyObject *get_clusters(PyObject *object, PyObject *none)

@@ -206,7 +206,6 @@ static PyObject *get_target_cores(PyObject *object, PyObject *none)
 {
 	struct qbpy_model *self = self_of(object);
 	struct qbrt_core_id cores[MAX_CORES];
-	PyObject *list;
 	size_t num = 0;
 
 	(void)none;
@@ -215,15 +214,8 @@ static PyObject *get_target_cores(PyObject *object, PyObject *none)
 						     MAX_CORES, &num),
 		       NULL))
 		return NULL;
-	list = PyList_New(0);
-	for (size_t i = 0; list && i < num && i < MAX_CORES; i++) {
-		PyObject *core_id = qbpy_core_id(self->state, &cores[i]);
-
-		if (!core_id || PyList_Append(list, core_id))
-			Py_CLEAR(list);
-		Py_XDECREF(core_id);
-	}
-	return list;
+	return qbpy_cores_to_list(self->state, cores,
+				  num < MAX_CORES ? num : MAX_CORES);
 }
 
 PyObject *qbpy_target_cores(PyObject *object, void *closure)

@@ -287,8 +287,9 @@ PyObject *qbpy_enum(struct qbpy_state *state, enum qbpy_class which,
 /* A list of the members whose bits are set. */
 PyObject *qbpy_mask_to_list(struct qbpy_state *state, enum qbpy_class which,
 			    uint32_t mask);
-PyObject *qbpy_core_id(struct qbpy_state *state,
-		       const struct qbrt_core_id *core_id);
+/* CoreIds; the cores must be nobody's who may change them meanwhile. */
+PyObject *qbpy_cores_to_list(struct qbpy_state *state,
+			     const struct qbrt_core_id *cores, size_t num);
 /* A string or, for NULL, None. */
 PyObject *qbpy_text(const char *text);
 
