@@ -21,6 +21,14 @@ check() { # status, words
 		failed=1
 	fi
 }
+# What the buffer is made of may differ from run to run: huge pages run out.
+# Everything else two programs print must be the same.
+same() { # file, file
+	for file in "$@"; do
+		sed 's/^input buffer: hugepage$/input buffer: locked/' "$file" >"$file.cmp"
+	done
+	cmp -s "$1.cmp" "$2.cmp"
+}
 call() { # program and arguments; its exit status in $status
 	program=$1
 	shift
@@ -90,14 +98,15 @@ else
 	call digits --digest
 	cp "$work/out" "$work/c"
 	call_python digits --digest
-	test $status -eq 0 && cmp -s "$work/c" "$work/out" && gives_recorded
+	test $status -eq 0 && same "$work/c" "$work/out" && gives_recorded
 	check $? "digits.py: prints what digits prints, every recorded answer"
 	test "$(grep -cE '^sha256: [0-9a-f]{64}$' "$work/out")" -eq 16
 	check $? "digits.py: the digest of each output"
 	grep -qx 'copied bytes: 0' "$work/out"
 	check $? "digits.py: no byte was copied"
 	call digits
-	test "$(wc -l <"$work/out")" -eq 21 && grep -v '^sha256: ' "$work/c" | cmp -s - "$work/out"
+	grep -v '^sha256: ' "$work/c" >"$work/short"
+	test "$(wc -l <"$work/out")" -eq 21 && same "$work/short" "$work/out"
 	check $? "digits: without --digest all but the digests"
 	call_python digits /nonexistent.qbm
 	test $status -eq 1 && grep -q '^digits.py: .*/nonexistent.qbm' "$work/err"

@@ -302,20 +302,25 @@ def cycle(model, number):
         pass
 
 
+def call_all_back(model):
+    """Until the callbacks of all that was submitted before have been called."""
+    told = threading.Event()
+    model.infer_async(X).add_done_callback(lambda _: told.set())
+    told.wait()
+    gc.collect()
+
+
 # Q747
 def test_nothing_leaks(asynchronous):
     for number in range(500):
         cycle(asynchronous, number)
-    gc.collect()
+    call_all_back(asynchronous)
     fds, objects, before = count_fds(), len(gc.get_objects()), resident_kib()
     counted = (None, True, (), X, asynchronous, qbruntime.Future, cycle)
     references = [sys.getrefcount(item) for item in counted]
     for number in range(5000):
         cycle(asynchronous, number)
-    told = threading.Event()
-    asynchronous.infer_async(X).add_done_callback(lambda _: told.set())
-    told.wait()
-    gc.collect()
+    call_all_back(asynchronous)
     for item, count in zip(counted, references):
         assert abs(sys.getrefcount(item) - count) < 50, item
     assert count_fds() == fds
