@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Fixtures of the tests of the package qbruntime; they skip where it is not built."""
 
+import signal
+
 import pytest
 from runtime_cases import COPY64, CORPUS
+
+# who runs the tests in the background may have made the process ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -46,7 +46,9 @@ def fixture_net(tmp_path: Path) -> Path:
 def read_fifo(path: Path, write: Callable[[], int]) -> tuple[int, bytes]:
     """Exit code of a tool that writes into this FIFO, and what came out."""
     found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append(path.read_bytes()))
+    reader = threading.Thread(
+        target=lambda: found.append(path.read_bytes()), daemon=True
+    )
     reader.start()
     code = write()
     if not stat.S_ISFIFO(path.lstat().st_mode):  # replaced: nobody will write
