@@ -78,21 +78,23 @@ qbrt_future_set_callback(struct qbrt_future *future,
 				 future->run.model->name);
 	future->function = function;
 	future->arg = arg;
+	/* from here on another thread may call it, and it may free the future */
+	(void)qbrt_job_ref(&future->job);
 	atomic_store(&future->callback, QBRT_CALLBACK_SET);
 	if (!qbrt_future_has_ended(future))
 		err = qbrt_retire_watch(qbrt_future_get_device(future),
 					&future->job);
 	else
 		qbrt_future_notify(&future->job);
-	if (!err)
-		return QBRT_OK;
 	/* the job may have been watched, and told, for another reason */
-	if (!qbrt_future_claim_callback(future))
-		return QBRT_OK;
-	atomic_store(&future->callback, QBRT_CALLBACK_NONE);
-	return qbrt_fail_errno(QBRT_AT_SYNCOBJ, err,
-			       "%s: no thread for callbacks",
-			       future->run.model->name);
+	if (err && qbrt_future_claim_callback(future)) {
+		atomic_store(&future->callback, QBRT_CALLBACK_NONE);
+		status = qbrt_fail_errno(QBRT_AT_SYNCOBJ, err,
+					 "%s: no thread for callbacks",
+					 future->run.model->name);
+	}
+	qbrt_job_unref(&future->job);
+	return status;
 }
 
 /* An eventfd that the driver tells when the job's point comes. */

@@ -23,6 +23,7 @@
 #define NUM_ROUNDS 10000 /* of all threads together */
 #define WINDOW 250
 #define NUM_MODELS 17
+#define NUM_DISPOSES 300
 
 /* Q364 Q366 Q805: none is read until the end of its window. */
 START_TEST(ten_thousand_futures_keep_their_own_results)
@@ -388,6 +389,49 @@ START_TEST(threads_start_when_they_are_needed)
 }
 END_TEST
 
+static void free_called(void *arg, struct qbrt_future *future)
+{
+	qbrt_future_free(future);
+	atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void *dispose_model(void *arg)
+{
+	(void)!qbrt_model_dispose(arg);
+	return NULL;
+}
+
+/* Q378 Q742: it may be called, and free the future, before it is set. */
+START_TEST(a_callback_may_free_its_future_while_it_is_set)
+{
+	unsigned int random = 1;
+	atomic_int num_calls = 0;
+	struct rig rig;
+
+	ck_assert(
+		!setenv("QBRUNTIME_SOFT_FAULT", "slow:ns=1000000,count=0", 1));
+	rig_open(&rig, NULL, load_copy(2));
+	for (int i = 0; i < NUM_DISPOSES; i++) {
+		struct qbrt_future *future = submit(&rig, rig.in, rig.out);
+		pthread_t thread;
+
+		random = random * 1103515245u + 12345u;
+		ck_assert(!pthread_create(&thread, NULL, dispose_model,
+					  rig.model));
+		for (unsigned int n = random >> 16 & 0xff; n; n--)
+			sched_yield();
+		ck_assert_ok(qbrt_future_set_callback(future, free_called,
+						      &num_calls));
+		ck_assert(!pthread_join(thread, NULL));
+		while (atomic_load(&num_calls) <= i)
+			sched_yield();
+		ck_assert_ok(qbrt_model_launch(rig.model, rig.acc));
+	}
+	rig_close(&rig);
+	ck_assert(!unsetenv("QBRUNTIME_SOFT_FAULT"));
+}
+END_TEST
+
 /* Q749: with jobs that would last for hours */
 START_TEST(exit_does_not_wait_for_jobs)
 {
@@ -425,6 +469,7 @@ void add_future_thread_tests(struct qbrt_tests *all)
 		QBRT_TEST(seventeen_models_infer_at_once),
 		QBRT_TEST(any_thread_may_ask_a_future),
 		QBRT_TEST(threads_start_when_they_are_needed),
+		QBRT_TEST(a_callback_may_free_its_future_while_it_is_set),
 		QBRT_TEST(exit_does_not_wait_for_jobs),
 	};
 
