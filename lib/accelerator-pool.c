@@ -145,7 +145,7 @@ static enum qbrt_status find_queue(struct qbrt_device *device,
 {
 	struct qbrt_device_pools *pools = device->pools;
 	unsigned int index;
-	int err;
+	int idle, err;
 
 	for (;;) {
 		err = add_queue(device, &index);
@@ -155,9 +155,15 @@ static enum qbrt_status find_queue(struct qbrt_device *device,
 			return qbrt_fail_errno(QBRT_AT_QUEUE_CREATE, err,
 					       "no queue on device %s",
 					       device->id);
-		/* one that was about to be idle may be idle by now */
 		if (share_queue(pools, &index))
 			break;
+		/* those in use have become idle meanwhile */
+		idle = take_idle(pools);
+		if (idle >= 0) {
+			index = (unsigned int)idle;
+			atomic_store(&pools->users[index], 1);
+			break;
+		}
 	}
 	*queue = &pools->queues[index];
 	return QBRT_OK;

@@ -102,6 +102,39 @@ START_TEST(a_shared_queue_is_idle_only_after_its_last_user)
 }
 END_TEST
 
+static struct qbrt_accelerator *giver;
+static struct qbrt_queue *given[4];
+
+static void give_all_back(void)
+{
+	for (int i = 0; i < 4; i++)
+		qbrt_device_give_queue(giver->device, given[i]);
+	kmd_bend.on_fail = NULL;
+}
+
+/* Q615: while the driver is asked for one more. */
+START_TEST(queues_that_become_idle_meanwhile_are_found)
+{
+	struct qbrt_queue *queue;
+
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &giver));
+	for (int i = 0; i < 4; i++)
+		ck_assert_ok(qbrt_device_take_queue(giver->device, &given[i]));
+	kmd_bend.fail_request = DRM_IOCTL_QBNPU_QUEUE_CREATE;
+	kmd_bend.fail_err = -ENOSPC;
+	kmd_bend.fail_times = 1000;
+	kmd_bend.on_fail = give_all_back;
+	ck_assert_ok(qbrt_device_take_queue(giver->device, &queue));
+	kmd_bend.fail_times = 0;
+	ck_assert_ptr_eq(queue, given[0]);
+	qbrt_device_give_queue(giver->device, queue);
+	for (int i = 0; i < 4; i++)
+		ck_assert_ok(qbrt_device_take_queue(giver->device, &given[i]));
+	give_all_back();
+	qbrt_accelerator_close(giver);
+}
+END_TEST
+
 /* Q615 */
 START_TEST(without_any_queue_the_driver_decides_the_status)
 {
@@ -254,6 +287,7 @@ int main(void)
 		QBRT_TEST(idle_queues_are_used_again),
 		QBRT_TEST(more_users_than_queues_share),
 		QBRT_TEST(a_shared_queue_is_idle_only_after_its_last_user),
+		QBRT_TEST(queues_that_become_idle_meanwhile_are_found),
 		QBRT_LOOP_TEST(without_any_queue_the_driver_decides_the_status,
 			       4),
 		QBRT_LOOP_TEST(eight_threads_take_queues_of_their_own_or_share,

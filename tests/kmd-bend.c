@@ -229,6 +229,8 @@ static int bend_ioctl(int file, unsigned long request, void *arg)
 	if (request == kmd_bend.fail_request ||
 	    (kmd_bend.fails_any && request != DRM_IOCTL_GEM_CLOSE)) {
 		err = take_failure();
+		if (err && kmd_bend.on_fail)
+			kmd_bend.on_fail();
 		if (err)
 			return err;
 	}

@@ -53,6 +53,7 @@ struct kmd_bend {
 	bool fails_any;
 	int fail_err;
 	atomic_int fail_skip;
+	void (*on_fail)(void); /* before each such answer */
 	atomic_int fail_times;
 	int mmap_err;
 
