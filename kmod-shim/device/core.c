@@ -478,8 +478,10 @@ void qbnpu_cores_stop(struct qbnpu_npu *npu)
 	for (i = 0; i < npu->num_cores; i++) {
 		if (qbnpu_cores_get_threads(npu) >> npu->cores[i].bit & 1)
 			(void)pthread_join(npu->cores[i].thread, NULL);
-		(void)pthread_cond_destroy(&npu->cores[i].wake);
 	}
+	/* the last ones to end may have signalled the others */
+	for (i = 0; i < npu->num_cores; i++)
+		(void)pthread_cond_destroy(&npu->cores[i].wake);
 	(void)pthread_cond_destroy(&npu->quiet);
 	(void)pthread_cond_destroy(&npu->has_idle);
 	(void)pthread_mutex_destroy(&npu->lock);
