@@ -9,6 +9,7 @@
 #include "infer-array.h"
 
 #include "infer.h"
+#include "interrupt.h"
 #include "layout.h"
 #include "pinned-memory.h"
 #include "status.h"
@@ -176,6 +177,25 @@ static enum qbrt_status fail_later_part(const struct array_call *call,
 			 first * call->match.entry->batch, qbrt_error_detail());
 }
 
+/* Jobs that are too short for anybody to ask while they run (Q739). */
+static enum qbrt_status ask_between_parts(const struct array_call *call,
+					  int64_t *ask_ns)
+{
+	int64_t now_ns;
+
+	if (!atomic_load_explicit(&qbrt_interrupt_is_on, memory_order_relaxed))
+		return QBRT_OK;
+	now_ns = qbrt_now_ns();
+	if (now_ns < *ask_ns)
+		return QBRT_OK;
+	*ask_ns = qbrt_interrupt_cut(INT64_MAX);
+	if (!qbrt_interrupt_ask())
+		return QBRT_OK;
+	return qbrt_fail(QBRT_INTERRUPTED,
+			 "%s: the interrupt function ended the batch",
+			 call->model->name);
+}
+
 static enum qbrt_status run_parts(const struct array_call *call)
 {
 	const struct qbrt_array_match *match = &call->match;
@@ -184,6 +204,7 @@ static enum qbrt_status run_parts(const struct array_call *call)
 		.match = match,
 		.variant = &call->launched->variants[match->variant],
 	};
+	int64_t ask_ns = qbrt_interrupt_slice(INT64_MAX);
 	enum qbrt_status status;
 
 	if (match->num_runs < step)
@@ -196,7 +217,10 @@ static enum qbrt_status run_parts(const struct array_call *call)
 		part.num = match->num_runs - part.first;
 		if (part.num > step)
 			part.num = step;
-		status = run_part(call, &part);
+		if (part.first)
+			status = ask_between_parts(call, &ask_ns);
+		if (!status)
+			status = run_part(call, &part);
 		if (status && part.first)
 			status = fail_later_part(call, status, part.first);
 	}

@@ -77,10 +77,7 @@ static enum qbrt_status wait_for_room(const struct qbrt_inference *inference)
 	if (err)
 		return fail_wait(inference, err);
 	if (atomic_load(&launched->is_stopping))
-		return qbrt_fail(QBRT_MODEL_NOT_ALIVE,
-				 "%s: was disposed while the call waited for "
-				 "room in the queue",
-				 inference->model->name);
+		return qbrt_inference_fail_disposed(inference);
 	return QBRT_OK;
 }
 
@@ -133,6 +130,8 @@ static int submit_job(const struct qbrt_inference *inference,
 		(void)nanosleep(&pause, NULL);
 		if (qbrt_interrupt_ask())
 			return -EINTR;
+		if (atomic_load(&inference->launched->is_stopping))
+			return -ESHUTDOWN;
 	}
 }
 

@@ -13,6 +13,9 @@
 #include "pinned-memory.h"
 #include "status.h"
 #include "storage.h"
+#include "util.h"
+
+#define STOP_SLICE_NS (100 * QBRT_NS_PER_MS)
 
 static bool is_aliased(const struct qbrt_inference *inference, size_t input)
 {
@@ -153,6 +156,24 @@ static enum qbrt_status check_contents(const struct qbrt_inference *inference)
 	return status;
 }
 
+/* In slices: a dispose wakes nobody who waits for other models' jobs. */
+static int sleep_until_written(const struct qbrt_inference *inference,
+			       struct qbrt_storage *storage)
+{
+	int64_t until_ns;
+	int err;
+
+	do {
+		if (atomic_load(&inference->launched->is_stopping))
+			return -ESHUTDOWN;
+		until_ns = qbrt_now_ns() + STOP_SLICE_NS;
+		if (until_ns > inference->deadline_ns)
+			until_ns = inference->deadline_ns;
+		err = qbrt_storage_wait_written(storage, until_ns);
+	} while (err == -ETIME && until_ns < inference->deadline_ns);
+	return err;
+}
+
 static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 				     size_t i)
 {
@@ -163,8 +184,9 @@ static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 				 "%s: input %zu is being written, or about to "
 				 "be, by another call",
 				 inference->model->name, i);
-	err = qbrt_storage_wait_written(get_input(inference, i),
-					inference->deadline_ns);
+	err = sleep_until_written(inference, get_input(inference, i));
+	if (err == -ESHUTDOWN)
+		return qbrt_inference_fail_disposed(inference);
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "

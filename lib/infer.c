@@ -171,6 +171,15 @@ void qbrt_inference_describe(const struct qbrt_inference *inference,
 }
 
 enum qbrt_status
+qbrt_inference_fail_disposed(const struct qbrt_inference *inference)
+{
+	return qbrt_fail(QBRT_MODEL_NOT_ALIVE,
+			 "%s: was disposed before the inference began%s",
+			 inference->model->name,
+			 qbrt_inference_unchanged(inference));
+}
+
+enum qbrt_status
 qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			   const struct drm_qbnpu_submit *submit, int err)
 {
@@ -181,6 +190,8 @@ qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			"started%s",
 			inference->model->name,
 			qbrt_inference_unchanged(inference));
+	if (err == -ESHUTDOWN)
+		return qbrt_inference_fail_disposed(inference);
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "
@@ -227,6 +238,8 @@ static int submit_job(const struct qbrt_inference *inference,
 		(void)nanosleep(&pause, NULL);
 		if (qbrt_interrupt_ask())
 			return -EINTR;
+		if (atomic_load(&inference->launched->is_stopping))
+			return -ESHUTDOWN;
 	}
 }
 
@@ -363,10 +376,7 @@ static enum qbrt_status fail_slot(const struct qbrt_inference *inference,
 	unsigned int num = inference->launched->num_slots;
 
 	if (status == QBRT_MODEL_NOT_ALIVE)
-		return qbrt_fail(status,
-				 "%s: was disposed while the call waited for "
-				 "an activation slot (of %u)",
-				 name, num);
+		return qbrt_inference_fail_disposed(inference);
 	if (status == QBRT_INTERRUPTED)
 		return qbrt_fail(status,
 				 "%s: the interrupt function ended the wait "
@@ -382,6 +392,16 @@ static enum qbrt_status fail_slot(const struct qbrt_inference *inference,
 	return status;
 }
 
+static enum qbrt_status run_in_slot(struct qbrt_inference *inference,
+				    struct qbrt_slot *slot)
+{
+	inference->joins_others = atomic_load(&slot->users) > 1;
+	/* who disposes has cancelled the slots that were in use then */
+	if (atomic_load(&inference->launched->is_stopping))
+		return fail_slot(inference, QBRT_MODEL_NOT_ALIVE);
+	return run_job(inference, slot->queue);
+}
+
 enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference)
 {
 	struct qbrt_slots *slots = &inference->launched->slots;
@@ -394,8 +414,7 @@ enum qbrt_status qbrt_inference_run(struct qbrt_inference *inference)
 	if (status) {
 		status = fail_slot(inference, status);
 	} else {
-		inference->joins_others = atomic_load(&slot->users) > 1;
-		status = run_job(inference, slot->queue);
+		status = run_in_slot(inference, slot);
 		qbrt_slots_leave(slots, slot);
 	}
 	qbrt_inference_end_uses(inference);

@@ -126,7 +126,14 @@ qbrt_inference_unchanged(const struct qbrt_inference *inference)
 				  inference->first_item);
 }
 
-/* err: of SUBMIT; -EINTR: the interrupt function ended the tries. */
+/* The sentence of a call that had not submitted its job yet. */
+enum qbrt_status
+qbrt_inference_fail_disposed(const struct qbrt_inference *inference);
+
+/*
+ * err: of SUBMIT; -EINTR: the interrupt function ended the tries; -ESHUTDOWN:
+ * dispose did.
+ */
 enum qbrt_status
 qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			   const struct drm_qbnpu_submit *submit, int err);

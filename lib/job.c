@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "futex.h"
+#include "util.h"
 
 /* Of a chain's way down; a longer chain is walked more than once. */
 #define PATH_LENGTH 32
@@ -48,6 +49,13 @@ void qbrt_job_unref(struct qbrt_job *job)
 	job->ops->free(job);
 }
 
+/* Lock held. */
+static void lower_limit(struct qbrt_queue *queue, int64_t deadline_ns)
+{
+	if (deadline_ns < atomic_load(&queue->limit_ns))
+		atomic_store(&queue->limit_ns, deadline_ns);
+}
+
 /* The lock keeps the list in the order of the numbers that SUBMIT gives. */
 int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 		    struct drm_qbnpu_submit *submit)
@@ -62,7 +70,10 @@ int qbrt_job_submit(struct qbrt_job *job, struct qbrt_queue *queue,
 	if (!err) {
 		job->queue = queue;
 		job->number = submit->job;
+		job->deadline_ns =
+			submit->deadline_ns ? submit->deadline_ns : INT64_MAX;
 		job->next = NULL;
+		lower_limit(queue, job->deadline_ns);
 		(void)qbrt_job_ref(job);
 		if (queue->last)
 			queue->last->next = job;
@@ -85,6 +96,8 @@ void qbrt_job_list(struct qbrt_job *job, struct qbrt_queue *queue,
 	(void)pthread_mutex_lock(&queue->lock);
 	job->queue = queue;
 	job->number = number;
+	/* its caller waits for it, and sees the end at once */
+	job->deadline_ns = INT64_MAX;
 	job->next = queue->first;
 	while (job->next && job->next->number < number) {
 		previous = job->next;
@@ -199,7 +212,9 @@ bool qbrt_job_collect(struct qbrt_job *job)
 {
 	if (qbrt_job_has_ended(job))
 		return true;
-	return is_complete(job) && qbrt_job_poll(job);
+	if (!is_complete(job) && qbrt_now_ns() < job->deadline_ns)
+		return false;
+	return qbrt_job_poll(job);
 }
 
 /* One that job comes after, complete and not ended; NULL: there is none. */
@@ -305,6 +320,40 @@ static struct qbrt_job *ref_first(struct qbrt_queue *queue)
 	return job;
 }
 
+/* One whose time limit has passed; who ends it sees to the next limit. */
+static struct qbrt_job *ref_late(struct qbrt_queue *queue, int64_t now_ns)
+{
+	struct qbrt_job *late = NULL;
+
+	(void)pthread_mutex_lock(&queue->lock);
+	atomic_store(&queue->limit_ns, INT64_MAX);
+	for (struct qbrt_job *job = queue->first; job; job = job->next) {
+		if (!qbrt_job_is_queued(job))
+			continue;
+		lower_limit(queue, job->deadline_ns);
+		if (!late && job->deadline_ns <= now_ns)
+			late = qbrt_job_ref(job);
+	}
+	(void)pthread_mutex_unlock(&queue->lock);
+	return late;
+}
+
+/* Those that a time limit has ended before their turn, until one goes on. */
+static void collect_late(struct qbrt_queue *queue)
+{
+	int64_t now_ns = qbrt_now_ns();
+	bool has_ended = true;
+
+	while (has_ended && now_ns >= atomic_load(&queue->limit_ns)) {
+		struct qbrt_job *job = ref_late(queue, now_ns);
+
+		if (!job)
+			return;
+		has_ended = qbrt_job_poll(job);
+		qbrt_job_unref(job);
+	}
+}
+
 void qbrt_queue_collect(struct qbrt_queue *queue)
 {
 	struct qbrt_job *job;
@@ -314,9 +363,12 @@ void qbrt_queue_collect(struct qbrt_queue *queue)
 		job = ref_first(queue);
 		if (!job)
 			return;
-		has_ended = qbrt_job_collect(job);
+		has_ended = qbrt_job_has_ended(job) ||
+			    (is_complete(job) && qbrt_job_poll(job));
 		qbrt_job_unref(job);
 	}
+	if (!has_ended)
+		collect_late(queue);
 }
 
 struct qbrt_job *qbrt_queue_find(struct qbrt_queue *queue,

@@ -52,6 +52,7 @@ struct qbrt_job {
 	const struct qbrt_job_ops *ops;
 	struct qbrt_queue *queue; /* its device's: alive until free */
 	uint64_t number;
+	int64_t deadline_ns; /* of SUBMIT: may end it before its turn */
 	atomic_uint references;
 	atomic_uint state;             /* futex; queue lock to leave QUEUED */
 	struct qbrt_job *next;         /* queue lock */
@@ -90,12 +91,15 @@ void qbrt_job_list(struct qbrt_job *job, struct qbrt_queue *queue,
 
 bool qbrt_job_has_ended(const struct qbrt_job *job);
 
-/* Ends the job if the device has completed it. true: it has ended. */
+/*
+ * Ends the job if its turn has come and gone, or its time limit has passed and
+ * the device ended it before its turn. true: it has ended.
+ */
 bool qbrt_job_collect(struct qbrt_job *job);
 
 /*
- * The same by a request, which also sees a job that was cancelled before those
- * in front of it are complete.
+ * The same by a request in any case, which also sees a job that was cancelled
+ * before its turn.
  */
 bool qbrt_job_poll(struct qbrt_job *job);
 
@@ -105,7 +109,10 @@ bool qbrt_job_poll(struct qbrt_job *job);
  */
 int qbrt_job_wait(struct qbrt_job *job, int64_t deadline_ns);
 
-/* Ends what is complete of the queue's jobs, in order. */
+/*
+ * Ends what is complete of the queue's jobs, in order, and those behind them
+ * that a time limit has ended.
+ */
 void qbrt_queue_collect(struct qbrt_queue *queue);
 
 /*

@@ -28,6 +28,7 @@ int qbrt_queue_open(const struct qbrt_kmd *kmd, int file,
 	queue->syncobj = create.syncobj;
 	queue->progress_index = create.progress_index;
 	queue->progress_offset = create.progress_offset;
+	atomic_init(&queue->limit_ns, INT64_MAX);
 	(void)pthread_mutex_init(&queue->lock, NULL);
 	return 0;
 }

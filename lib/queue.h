@@ -34,6 +34,8 @@ struct qbrt_queue {
 	atomic_uint num_jobs;
 	pthread_mutex_t lock; /* guards the list, and the order in it */
 	struct qbrt_job *first, *last;
+	/* until then no time limit of a job in the list passes; lock to write */
+	_Atomic int64_t limit_ns;
 };
 
 /* QBRT_AT_QUEUE_CREATE's statuses; -ENOSPC is handed out as err alone. */

@@ -122,13 +122,27 @@ static void add_point(struct watch *watch, const struct qbrt_job *job)
 	watch->handles[i] = job->queue->syncobj;
 }
 
+/* A job that its time limit ends before its turn has no point of its own. */
+static int64_t get_limit(const struct watch *watch)
+{
+	int64_t now_ns = qbrt_now_ns();
+	int64_t limit_ns = INT64_MAX;
+
+	for (const struct qbrt_job *job = watch->first; job;
+	     job = job->next_watched)
+		if (job->deadline_ns < limit_ns)
+			limit_ns = job->deadline_ns;
+	/* the device is about to end it */
+	return limit_ns > now_ns ? limit_ns : now_ns + RETRY_NS;
+}
+
 static void wait_any(struct watch *watch)
 {
 	const struct qbrt_device *device = watch->retire->device;
 	struct drm_syncobj_timeline_wait wait = {
 		.handles = (uintptr_t)watch->handles,
 		.points = (uintptr_t)watch->points,
-		.timeout_nsec = INT64_MAX,
+		.timeout_nsec = get_limit(watch),
 		.flags = DRM_SYNCOBJ_WAIT_FLAGS_WAIT_FOR_SUBMIT,
 	};
 	const struct timespec pause = { .tv_nsec = RETRY_NS };
@@ -144,7 +158,7 @@ static void wait_any(struct watch *watch)
 	err = device->kmd->ioctl(device->file, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT,
 				 &wait);
 	/* no memory for the request: the list is looked at all the same */
-	if (err && err != -EINTR)
+	if (err && err != -EINTR && err != -ETIME)
 		(void)nanosleep(&pause, NULL);
 }
 

@@ -256,7 +256,16 @@ static enum qbrt_status wait_for_slot(struct qbrt_slots *slots,
 	    STOPPED)
 		return QBRT_MODEL_NOT_ALIVE;
 	*slot = waiter.slot;
-	return QBRT_OK;
+	return status == QBRT_INTERRUPTED ? status : QBRT_OK;
+}
+
+/* Granted, and not wanted any more. */
+static void give_back(struct qbrt_slots *slots, struct qbrt_slot *slot)
+{
+	if (atomic_load(&slot->users))
+		qbrt_slots_leave(slots, slot);
+	else
+		make_free(slots, slot);
 }
 
 /* Whose free bit a caller holds, or joined: users tells which. */
@@ -282,6 +291,8 @@ enum qbrt_status qbrt_slots_take(struct qbrt_slots *slots, int64_t deadline_ns,
 	}
 	if (!status)
 		status = enter_granted(slots, *slot);
+	else if (*slot)
+		give_back(slots, *slot);
 	return status;
 }
 

@@ -331,6 +331,7 @@ int main(void)
 	add_future_chain_tests(&all);
 	add_future_end_tests(&all);
 	add_future_fault_tests(&all);
+	add_future_limit_tests(&all);
 	add_future_callback_tests(&all);
 	add_future_thread_tests(&all);
 	add_future_fork_tests(&all);

@@ -11,6 +11,7 @@ void add_future_chain_tests(struct qbrt_tests *all);
 void add_future_end_tests(struct qbrt_tests *all);
 void add_future_fault_tests(struct qbrt_tests *all);
 void add_future_fork_tests(struct qbrt_tests *all);
+void add_future_limit_tests(struct qbrt_tests *all);
 void add_future_order_tests(struct qbrt_tests *all);
 void add_future_thread_tests(struct qbrt_tests *all);
 void add_future_use_tests(struct qbrt_tests *all);

@@ -14,7 +14,6 @@
 
 #include "model.h"
 #include "pinned-memory.h"
-#include "soft/soft.h"
 #include "util.h"
 
 #define NUM_THREADS 16
@@ -216,68 +215,6 @@ START_TEST(crossed_buffers_do_not_deadlock)
 }
 END_TEST
 
-/* Q268: who waits for a slot is woken by dispose, which waits for nobody. */
-START_TEST(dispose_wakes_who_waits_for_a_slot)
-{
-	struct qbrt_slots *slots;
-	struct qbrt_slot *slot;
-	struct call call = { 0 };
-	struct rig rig;
-
-	rig_open(&rig, NULL, models_load_slow(0, 1));
-	slots = &rig.model->launched->slots;
-	ck_assert_int_eq(qbrt_slots_take(slots, 0, &slot), QBRT_OK);
-	fill(rig.out, 9);
-	call.rig = &rig;
-	call.in = rig.in;
-	call.out = rig.out;
-	call_start(&call);
-	while (atomic_load(&slots->num_waiting) == 0)
-		sched_yield();
-	ck_assert_ok(qbrt_model_dispose(rig.model));
-	ck_assert_int_eq(call_join(&call), QBRT_MODEL_NOT_ALIVE);
-	ck_assert(holds(rig.out, 9));
-	ck_assert_uint_eq(atomic_load(&rig.out->storage->uses), 0);
-	rig_close(&rig);
-}
-END_TEST
-
-static void wait_until_busy(void)
-{
-	struct qbnpu_npu *npu = qbnpu_soft_npu(0);
-	struct qbnpu_core_state core;
-
-	do {
-		sched_yield();
-		ck_assert_uint_ge(qbnpu_npu_get_core_states(npu, &core, 1), 1);
-	} while (!core.is_busy);
-}
-
-/* Q268: at once, however long it would run. */
-START_TEST(dispose_ends_a_running_job)
-{
-	struct call call = { 0 };
-	struct rig rig;
-
-	rig_open(&rig, NULL, models_load_slow(60000, 1));
-	fill(rig.in, 6);
-	call.rig = &rig;
-	call.in = rig.in;
-	call.out = rig.out;
-	call_start(&call);
-	wait_until_busy();
-	ck_assert_ok(qbrt_model_dispose(rig.model));
-	ck_assert_status(rig_infer(&rig, NULL), QBRT_MODEL_NOT_ALIVE);
-	ck_assert_int_eq(call_join(&call), QBRT_MODEL_NOT_ALIVE);
-	ck_assert_status(qbrt_pinned_memory_wait(rig.out, 0),
-			 QBRT_TENSOR_INVALID);
-	ck_assert_detail("was disposed while the inference ran");
-	ck_assert_uint_eq(get_counters(rig.model).cancelled, 1);
-	ck_assert_ok(qbrt_model_launch(rig.model, rig.acc));
-	rig_close(&rig);
-}
-END_TEST
-
 /* Until the model is gone for it; every result before is right. */
 static void *infer_until_disposed(void *arg)
 {
@@ -437,8 +374,6 @@ void add_infer_thread_tests(struct qbrt_tests *all)
 		QBRT_LOOP_TEST(an_output_in_use_is_refused, 2),
 		QBRT_TEST(an_input_that_is_written_is_waited_for),
 		QBRT_TEST(crossed_buffers_do_not_deadlock),
-		QBRT_TEST(dispose_wakes_who_waits_for_a_slot),
-		QBRT_TEST(dispose_ends_a_running_job),
 		QBRT_LOOP_TEST(dispose_under_load_neither_hangs_nor_crashes, 4),
 		QBRT_TEST(launches_and_disposes_race),
 		QBRT_TEST(a_fork_under_load_disturbs_nobody),

@@ -272,6 +272,7 @@ int main(void)
 	add_infer_shape_tests(&all);
 	add_infer_job_tests(&all);
 	add_infer_thread_tests(&all);
+	add_infer_dispose_tests(&all);
 	add_infer_fork_tests(&all);
 	add_infer_shared_tests(&all);
 	add_infer_copy_tests(&all);

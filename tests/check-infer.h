@@ -13,6 +13,7 @@ void add_infer_refuse_tests(struct qbrt_tests *all);
 void add_infer_shape_tests(struct qbrt_tests *all);
 void add_infer_job_tests(struct qbrt_tests *all);
 void add_infer_thread_tests(struct qbrt_tests *all);
+void add_infer_dispose_tests(struct qbrt_tests *all);
 void add_infer_fork_tests(struct qbrt_tests *all);
 void add_infer_shared_tests(struct qbrt_tests *all);
 void add_infer_copy_tests(struct qbrt_tests *all);

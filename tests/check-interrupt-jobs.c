@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gated.h"
 #include "soft/soft.h"
@@ -145,6 +146,74 @@ START_TEST(who_tries_a_full_queue_asks)
 }
 END_TEST
 
+/* More items than run before the first question is due. */
+static enum qbrt_status infer_batch(struct rig *rig, int64_t num_items)
+{
+	size_t nbytes = (size_t)num_items * 64;
+	uint8_t *bytes = calloc(2, nbytes);
+	const int64_t shape[] = { num_items, 64 };
+	struct qbrt_array in = { .data = bytes,
+				 .shape = shape,
+				 .ndim = 2,
+				 .dtype = QBRT_DTYPE_UINT8 };
+	struct qbrt_array out = in;
+	enum qbrt_status status;
+
+	ck_assert_ptr_nonnull(bytes);
+	memset(bytes, 3, nbytes);
+	out.data = bytes + nbytes;
+	status = qbrt_model_infer(rig->model, NULL, &in, 1, &out, 1);
+	/* part of a result is none */
+	ck_assert_int_eq(bytes[nbytes], status ? 0 : 3);
+	free(bytes);
+	return status;
+}
+
+/* Q339 Q739: none of its jobs is long enough to ask in. */
+START_TEST(a_batch_of_short_jobs_asks)
+{
+	struct answer answer = { .says_stop = true };
+	enum qbrt_status status = QBRT_OK;
+	struct rig rig;
+
+	rig_open(&rig, NULL, load_copy(1));
+	qbrt_set_interrupt_function(ask, &answer);
+	for (int64_t num = 1 << 16; num <= 1 << 22 && !status; num *= 2)
+		status = infer_batch(&rig, num);
+	qbrt_set_interrupt_function(NULL, NULL);
+	ck_assert_status(status, QBRT_INTERRUPTED);
+	ck_assert_detail("all its outputs are zeros now");
+	ck_assert_ok(infer_batch(&rig, 2));
+	rig_close(&rig);
+}
+END_TEST
+
+static bool dispose_it(void *arg)
+{
+	ck_assert_ok(qbrt_model_dispose(arg));
+	return false;
+}
+
+/* Q268 Q615: between two tries, of a call and of a queued job (by case). */
+START_TEST(dispose_ends_the_tries_at_a_full_queue)
+{
+	struct qbrt_future *future = NULL;
+	struct gated gated;
+
+	gated_open(&gated, 1);
+	qbrt_set_interrupt_function(dispose_it, gated.rig.model);
+	qbnpu_soft_fail(DRM_IOCTL_QBNPU_SUBMIT, 1, ENOSPC);
+	ck_assert_status(_i ? try_submit(&gated.rig, gated.rig.in,
+					 gated.rig.out, NULL, &future)
+			    : rig_infer(&gated.rig, NULL),
+			 QBRT_MODEL_NOT_ALIVE);
+	qbrt_set_interrupt_function(NULL, NULL);
+	ck_assert_detail("was disposed before the inference began");
+	ck_assert_uint_eq(count_submitted(&gated), 0);
+	gated_close(&gated);
+}
+END_TEST
+
 void add_interrupt_job_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
@@ -152,6 +221,8 @@ void add_interrupt_job_tests(struct qbrt_tests *all)
 		QBRT_LOOP_TEST(with_a_function_short_jobs_run_inline, 2),
 		QBRT_LOOP_TEST(with_a_function_a_job_that_hangs_is_left, 2),
 		QBRT_LOOP_TEST(who_tries_a_full_queue_asks, 2),
+		QBRT_TEST(a_batch_of_short_jobs_asks),
+		QBRT_LOOP_TEST(dispose_ends_the_tries_at_a_full_queue, 2),
 	};
 
 	qbrt_tests_add(all, tests, qbrt_array_size(tests));

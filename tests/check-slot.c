@@ -286,6 +286,47 @@ START_TEST(a_waiter_is_served_when_only_queued_jobs_are_left)
 }
 END_TEST
 
+struct granter {
+	struct qbrt_slots *slots;
+	struct qbrt_slot *slot;
+	bool joins;
+};
+
+/* The slot can be had while the program thinks, for as long as it likes. */
+static bool grant_and_stop(void *arg)
+{
+	const struct granter *granter = arg;
+	struct qbrt_slot *slot;
+
+	if (granter->joins)
+		ck_assert_ok(qbrt_slots_join(granter->slots, &slot));
+	else
+		qbrt_slots_leave(granter->slots, granter->slot);
+	qbrt_set_interrupt_function(NULL, NULL);
+	return true;
+}
+
+/* Q739: of a slot that came free, and of one that could be joined. */
+START_TEST(who_is_told_to_stop_gives_a_granted_slot_back)
+{
+	struct qbrt_slots slots;
+	struct granter granter = { .slots = &slots, .joins = _i };
+	struct qbrt_slot *slot;
+
+	start(&slots, 1);
+	ck_assert_ok(qbrt_slots_take(&slots, 0, &granter.slot));
+	qbrt_set_interrupt_function(grant_and_stop, &granter);
+	ck_assert_int_eq(qbrt_slots_take(&slots, FAR, &slot), QBRT_INTERRUPTED);
+	qbrt_set_interrupt_function(NULL, NULL);
+	if (_i) {
+		ck_assert_uint_eq(atomic_load(&granter.slot->users), 2);
+		qbrt_slots_leave_queued(&slots, granter.slot);
+		qbrt_slots_leave(&slots, granter.slot);
+	}
+	finish(&slots, 1);
+}
+END_TEST
+
 struct stress {
 	struct qbrt_slots *slots;
 	atomic_uint num_taken;
@@ -355,6 +396,8 @@ int main(void)
 		QBRT_TEST(
 			who_finds_only_queued_jobs_joins_them_and_does_not_wait),
 		QBRT_TEST(a_waiter_is_served_when_only_queued_jobs_are_left),
+		QBRT_LOOP_TEST(who_is_told_to_stop_gives_a_granted_slot_back,
+			       2),
 		QBRT_TEST(no_slot_is_lost_under_load),
 	};
 

@@ -526,7 +526,8 @@ void qbrt_set_log_function(qbrt_log_function function, void *arg);
  * is set.
  * When it says true the call ends with QBRT_INTERRUPTED: a blocking inference
  * cancels its job first and waits for its end, its outputs are invalid; every
- * other wait leaves the jobs alone. function: NULL: nothing is asked; borrowed,
+ * other wait leaves the jobs alone. The function may be asked while its call
+ * holds an activation slot, so it must not infer on the same model. function: NULL: nothing is asked; borrowed,
  * with arg, until it is replaced. A thread that is about to call the old
  * function may still do so when this returns.
  * Threads: any. Since: 0.1.
@@ -1717,7 +1718,10 @@ qbrt_future_set_callback(struct qbrt_future *future,
 
 /*
  * A new eventfd that becomes readable when the job has ended, for poll and its
- * like; closed on exec, does not block. fd: the caller's, who closes it.
+ * like; closed on exec, does not block. fd: the caller's, who closes it. Of a
+ * job that was cancelled, or reached its time limit, before its turn in its
+ * queue it becomes readable when the jobs before it have ended; a new one, and
+ * all other ways to ask, tell it at once.
  * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no descriptor left;
  * QBRT_NOT_IMPLEMENTED: the driver offers none; QBRT_FORKED_PROCESS.
  * Threads: any. Since: 0.1.
