@@ -72,12 +72,14 @@ static int make_room(struct buffers *buffers, size_t num)
 	return -1;
 }
 
-/* A list or tuple of PinnedMemory, new, of one or a sequence of them. */
+/* A list of PinnedMemory, new, of one or a sequence of them. */
 static PyObject *to_list(struct qbpy_state *state, PyObject *object,
 			 const char *expected)
 {
 	PyObject *list;
 
+	if (PyList_CheckExact(object))
+		return PyList_GetSlice(object, 0, PyList_Size(object));
 	if (!PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY])) {
 		if (PyUnicode_Check(object) || !PySequence_Check(object))
 			return qbpy_raise_type(expected, object);
@@ -87,6 +89,15 @@ static PyObject *to_list(struct qbpy_state *state, PyObject *object,
 	if (list && PyList_SetItem(list, 0, Py_NewRef(object)))
 		Py_CLEAR(list);
 	return list;
+}
+
+/* The same to be read at once, with the GIL: a list is the one that came. */
+static PyObject *borrow_list(struct qbpy_state *state, PyObject *object,
+			     const char *expected)
+{
+	if (PyList_CheckExact(object))
+		return Py_NewRef(object);
+	return to_list(state, object, expected);
 }
 
 /* On failure nothing is held. */
@@ -368,7 +379,7 @@ PyObject *qbpy_infer_pinned_memory(PyObject *object, PyObject *const *args,
 				"infer_pinned_memory() needs inputs");
 		return NULL;
 	}
-	list = to_list(self->state, inputs, for_inputs);
+	list = borrow_list(self->state, inputs, for_inputs);
 	if (!list)
 		return NULL;
 	answer = infer_lists(self, list, outputs ? outputs : Py_None,
