@@ -155,8 +155,7 @@ static int take_buffer(struct qbpy_state *state, PyObject *object,
 /* To be read: what queued jobs write is waited for. */
 static int begin_read(struct qbpy_native *native)
 {
-	if (qbpy_check(native->state, qbpy_wait_written(native),
-		       qbpy_native_device(native)) ||
+	if (qbpy_check_native(native, qbpy_wait_written(native)) ||
 	    qbpy_check_open(native))
 		return -1;
 	qbpy_begin_use(native);
@@ -170,7 +169,7 @@ static int begin_write(struct qbpy_native *native, const struct place *place)
 	if (native->is_read_only)
 		return refuse_read_only(place);
 	status = qbpy_begin_access(native, QBRT_CPU_WRITE);
-	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+	if (qbpy_check_native(native, status))
 		return -1;
 	place->hold->is_access = true;
 	return 0;

@@ -352,10 +352,11 @@ int qbpy_add_native(PyObject *module);
 struct qbpy_native *qbpy_native_of(struct qbpy_state *state,
 				   struct qbrt_pinned_memory *mem);
 PyObject *qbpy_array_interface(PyObject *object, void *closure);
-const char *qbpy_native_device(const struct qbpy_native *native);
 void qbpy_free_native(struct qbpy_native *native);
 /* 0 while the memory is there, else QbClosedError. */
 int qbpy_check_open(struct qbpy_native *native);
+/* qbpy_check() of a call about this memory. */
+int qbpy_check_native(struct qbpy_native *native, enum qbrt_status status);
 /* Keeps the memory while the library may use it; pairs, under the GIL. */
 void qbpy_begin_use(struct qbpy_native *native);
 void qbpy_end_use(struct qbpy_native *native);

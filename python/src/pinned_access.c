@@ -69,7 +69,7 @@ static PyObject *enter(PyObject *object, PyObject *none)
 	if (qbpy_check_open(native))
 		return NULL;
 	status = qbpy_begin_access(native, self->flags);
-	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+	if (qbpy_check_native(native, status))
 		return NULL;
 	self->depth++;
 	return Py_NewRef((PyObject *)self->pinned);

@@ -100,8 +100,8 @@ static PyObject *get_element(struct qbpy_native *native, const int64_t *index)
 		qbpy_get_scratch(native->state, native->dtype);
 	unsigned char value[8];
 
-	if (!scratch || qbpy_check(native->state, read_at(native, index, value),
-				   qbpy_native_device(native)))
+	if (!scratch ||
+	    qbpy_check_native(native, read_at(native, index, value)))
 		return NULL;
 	memcpy(scratch->data, value, (size_t)native->itemsize);
 	return PySequence_GetItem(scratch->array, 0);
@@ -135,9 +135,8 @@ static PyObject *get_by_numpy(struct qbpy_pinned *self, PyObject *key)
 	Py_INCREF(array);
 	if (is_basic(key)) {
 		answer = PyObject_GetItem(array, key);
-	} else if (qbpy_check(native->state,
-			      qbpy_begin_access(native, QBRT_CPU_READ),
-			      qbpy_native_device(native))) {
+	} else if (qbpy_check_native(
+			   native, qbpy_begin_access(native, QBRT_CPU_READ))) {
 		answer = NULL;
 	} else {
 		answer = PyObject_GetItem(array, key);
@@ -157,8 +156,7 @@ PyObject *qbpy_get_item(PyObject *object, PyObject *key)
 	if (native->dtype != QBRT_DTYPE_BFLOAT16 &&
 	    read_full_index(native, key, index))
 		return get_element(native, index);
-	if (qbpy_check(native->state, qbpy_wait_written(native),
-		       qbpy_native_device(native)) ||
+	if (qbpy_check_native(native, qbpy_wait_written(native)) ||
 	    qbpy_check_open(native))
 		return NULL;
 	return get_by_numpy((struct qbpy_pinned *)object, key);
@@ -362,7 +360,7 @@ static int set_slices(struct qbpy_native *native, const struct axis *axes,
 		return 1;
 	if (status == QBRT_PINNED_MEMORY_NOT_AVAILABLE)
 		return qbpy_check_open(native);
-	return qbpy_check(native->state, status, qbpy_native_device(native));
+	return qbpy_check_native(native, status);
 }
 
 /* What a failed job left is not made good by writing a part of it. */
@@ -374,17 +372,15 @@ static int set_by_numpy(struct qbpy_pinned *self, PyObject *key,
 	int ret = -1;
 
 	if (qbpy_check_open(native) ||
-	    qbpy_check(native->state, qbpy_wait_written(native),
-		       qbpy_native_device(native)) ||
+	    qbpy_check_native(native, qbpy_wait_written(native)) ||
 	    qbpy_check_open(native))
 		return -1;
 	array = qbpy_get_array(self);
 	if (!array)
 		return -1;
 	Py_INCREF(array);
-	if (!qbpy_check(native->state,
-			qbpy_begin_access(native, QBRT_CPU_WRITE),
-			qbpy_native_device(native))) {
+	if (!qbpy_check_native(native,
+			       qbpy_begin_access(native, QBRT_CPU_WRITE))) {
 		ret = PyObject_SetItem(array, key, value);
 		(void)qbpy_end_access(native);
 	}
@@ -432,9 +428,8 @@ int qbpy_set_item(PyObject *object, PyObject *key, PyObject *value)
 	if ((pack_float(value, native->dtype, &element) ||
 	     pack_int(value, native->dtype, &element)) &&
 	    read_full_index(native, key, index))
-		return qbpy_check(native->state,
-				  write_at(native, index, &element),
-				  qbpy_native_device(native));
+		return qbpy_check_native(native,
+					 write_at(native, index, &element));
 	if (read_slices(native, key, axes) &&
 	    !(is_element(native, axes) && PySequence_Check(value))) {
 		array = convert(native, value);
@@ -482,7 +477,7 @@ PyObject *qbpy_fill(PyObject *object, PyObject *value)
 	status = qbrt_pinned_memory_fill(native->mem, native->dtype, element);
 	qbpy_end_wait();
 	qbpy_end_use(native);
-	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+	if (qbpy_check_native(native, status))
 		return NULL;
 	Py_RETURN_NONE;
 }

@@ -146,7 +146,7 @@ static PyObject *device_address(PyObject *object, PyObject *none)
 	status = qbrt_pinned_memory_query_device_address(native->mem, &address);
 	if (status == QBRT_NOT_IMPLEMENTED)
 		Py_RETURN_NONE;
-	if (qbpy_check(native->state, status, qbpy_native_device(native)))
+	if (qbpy_check_native(native, status))
 		return NULL;
 	return PyLong_FromUnsignedLongLong(address);
 }
@@ -175,7 +175,7 @@ static PyObject *export_fd(PyObject *object, PyObject *none)
 	status = qbrt_pinned_memory_export_fd(native->mem, &fd);
 	qbpy_end_wait();
 	qbpy_end_use(native);
-	if (!qbpy_check(native->state, status, qbpy_native_device(native)))
+	if (!qbpy_check_native(native, status))
 		return PyLong_FromLong(fd);
 	if (!status)
 		(void)close(fd);
@@ -206,8 +206,7 @@ static PyObject *to_array(PyObject *object, PyObject *args, PyObject *kw)
 					 &dtype, &copy) ||
 	    qbpy_check_open(self->native))
 		return NULL;
-	if (qbpy_check(self->state, qbpy_wait_written(self->native),
-		       qbpy_native_device(self->native)))
+	if (qbpy_check_native(self->native, qbpy_wait_written(self->native)))
 		return NULL;
 	array = qbpy_get_array(self);
 	is_copy = PyObject_IsTrue(copy);

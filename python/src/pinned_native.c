@@ -32,7 +32,7 @@ static const char *get_format(enum qbrt_dtype dtype)
 	return formats[dtype];
 }
 
-const char *qbpy_native_device(const struct qbpy_native *native)
+static const char *get_device(const struct qbpy_native *native)
 {
 	return PyUnicode_AsUTF8AndSize(native->device, NULL);
 }
@@ -69,8 +69,15 @@ int qbpy_check_open(struct qbpy_native *native)
 	if (!native->is_freed)
 		return 0;
 	(void)qbpy_raise_text(native->state, QBRT_PINNED_MEMORY_NOT_AVAILABLE,
-			      qbpy_native_device(native), freed_text);
+			      get_device(native), freed_text);
 	return -1;
+}
+
+int qbpy_check_native(struct qbpy_native *native, enum qbrt_status status)
+{
+	if (status == QBRT_OK)
+		return PyErr_Occurred() ? -1 : 0;
+	return qbpy_check(native->state, status, get_device(native));
 }
 
 void qbpy_begin_use(struct qbpy_native *native)
@@ -111,7 +118,7 @@ static void dealloc_native(PyObject *object)
 static int refuse_export(const struct qbpy_native *self,
 			 enum qbrt_status status, const char *text)
 {
-	qbpy_raise_buffer(self->state, status, qbpy_native_device(self), text);
+	qbpy_raise_buffer(self->state, status, get_device(self), text);
 	return -1;
 }
 
