@@ -158,9 +158,13 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 
 int qbrt_storage_wait_written(struct qbrt_storage *storage, int64_t deadline_ns)
 {
-	return wait_while(storage,
-			  QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER, 0,
-			  deadline_ns);
+	const unsigned int mask =
+		QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER;
+
+	/* as most find it: who does not wait need not be told */
+	if (!(atomic_load(&storage->uses) & mask))
+		return 0;
+	return wait_while(storage, mask, 0, deadline_ns);
 }
 
 bool qbrt_storage_is_written(struct qbrt_storage *storage)
