@@ -265,10 +265,11 @@ static int summarise(struct bench_result *result,
 }
 
 /* false: one of them cannot be measured here. */
-static bool open_sides(struct bench_result *result,
-		       const struct bench_case *bench_case)
+static bool open_sides(struct bench_result *result)
 {
 	const struct bench_metric *metric = result->metric;
+	struct bench_case bench_case = { .placement = result->placement,
+					 .size = metric->size };
 	const struct bench_probe *const probes[BENCH_MAX_SIDES] = {
 		metric->subject, metric->floor, metric->peer
 	};
@@ -279,7 +280,8 @@ static bool open_sides(struct bench_result *result,
 		if (!probes[i])
 			continue;
 		bench_set_reason(NULL);
-		series->state = probes[i]->open(bench_case);
+		bench_case.probe = probes[i];
+		series->state = probes[i]->open(&bench_case);
 		if (!series->state)
 			return false;
 		series->probe = probes[i];
@@ -292,7 +294,6 @@ int bench_measure(const struct bench_metric *metric,
 		  const struct bench_options *options,
 		  struct bench_result *result)
 {
-	const struct bench_case bench_case = { placement, metric->size };
 	int err = 0;
 
 	*result = (struct bench_result){ .metric = metric,
@@ -302,7 +303,7 @@ int bench_measure(const struct bench_metric *metric,
 		result->reason = "this machine lets us have one CPU";
 		return 0;
 	}
-	if (open_sides(result, &bench_case)) {
+	if (open_sides(result)) {
 		bench_place(placement, 0, gettid());
 		for (uint32_t i = 0; i < BENCH_MAX_SIDES && !err; i++)
 			if (result->series[i].probe)

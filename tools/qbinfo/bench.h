@@ -30,6 +30,7 @@ enum bench_placement {
 struct bench_case {
 	enum bench_placement placement;
 	size_t size; /* bytes, of metrics that have a size */
+	const struct bench_probe *probe; /* the one that is opened */
 };
 
 /* Totals of the measured object. */
