@@ -19,6 +19,9 @@ noinst_LTLIBRARIES += libsubject.la
 if HAVE_OPENCL
 noinst_PROGRAMS += bench/bench-pocl
 endif
+if WITH_PYTHON
+noinst_LTLIBRARIES += bench/bench_native.la
+endif
 endif
 
 bench_cppflags = $(AM_CPPFLAGS) -iquote $(top_srcdir)/tools/qbinfo
@@ -66,8 +69,23 @@ bench_count_steady_SOURCES = \
 bench_count_validate_CPPFLAGS = $(bench_cppflags)
 bench_count_validate_LDADD = $(bench_ldadd)
 
-EXTRA_DIST += bench/causes.txt bench/count.h bench/counts bench/counts.txt \
-	bench/report
+# What the Python programs measure with, as bench/.libs/bench_native.abi3.so.
+bench_bench_native_la_CPPFLAGS = $(bench_cppflags) $(PYTHON_CPPFLAGS) \
+	-DPy_LIMITED_API=0x030b0000
+bench_bench_native_la_CFLAGS = $(filter-out -Wredundant-decls -Wcast-qual -Wwrite-strings,$(QBRT_CFLAGS))
+bench_bench_native_la_LIBADD = ../tools/libbench.la ../lib/libqbruntime.la
+bench_bench_native_la_LDFLAGS = $(filter-out -Wl$(comma)--no-undefined,$(QBRT_LDFLAGS)) \
+	-module -avoid-version -shrext .abi3.so -export-symbols-regex '^PyInit_' \
+	-rpath $(abs_builddir)/bench
+bench_bench_native_la_SOURCES = \
+	bench/native-floor.c \
+	bench/native.c \
+	bench/native.h
+comma = ,
+
+EXTRA_DIST += bench/bench_asyncio.py bench/bench_peers.py bench/bench_python.py \
+	bench/causes.txt bench/count.h bench/count_python.py bench/counts \
+	bench/counts.txt bench/report bench/subject.py
 CLEANFILES = bench/records.jsonl bench/smoke.log
 
 # The counts that gate, and all of them.
