@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """What is counted of the Python package, and does not depend on time.
 
-Each is at most its limit.
+Without an argument: P44 and P49, each at most its limit.  count_python.py METRIC:
+one loop for callgrind, 100 calls of warm-up and 1,000 that count (see counts).
 """
-# Rows: P44 P49
+# Rows: P44 P49 P133 P154 P155
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -16,6 +18,15 @@ import subject
 from subject import check
 
 NUM_IN_FLIGHT = 10000
+WARM_UPS = 100
+CALLS = 1000
+BUFFER = "acc.allocate_pinned_memory((64,), 'float32')"
+# set-up of further names, and the call
+METRICS = {
+    "py.infer": ("", subject.INFER_PINNED),
+    "py.read": (f"buf = {BUFFER}", "buf[5]"),
+    "py.write": (f"buf = {BUFFER}", "buf[5] = 5.0"),
+}
 MODULES = """
 import sys
 import qbruntime
@@ -28,6 +39,20 @@ before = "numpy" in sys.modules
 y[5]
 print(int(before), int("numpy" in sys.modules))
 """
+
+
+def loop(name):
+    import qbruntime
+
+    setup, call = METRICS[name]
+    names = subject.name_pinned()
+    names["acc"] = qbruntime.Accelerator(subject.DEVICE, 0)
+    exec(setup, names)
+    line = compile(f"for _ in range(num): {call}", name, "exec")
+    gc.disable()
+    exec(line, names | {"num": WARM_UPS})
+    bench_native.count_begin()
+    exec(line, names | {"num": CALLS})
 
 
 def show(what, row, value, limit):
@@ -109,6 +134,12 @@ def count_awaits():
 
 
 def main():
+    if len(sys.argv) == 2 and sys.argv[1] in METRICS:
+        loop(sys.argv[1])
+        return 0
+    if len(sys.argv) > 1:
+        print(f"usage: count_python.py [{'|'.join(METRICS)}]", file=sys.stderr)
+        return 2
     # all objects of Python's are malloc's then
     if os.environ.get("PYTHONMALLOC") != "malloc":
         environment = os.environ | {"PYTHONMALLOC": "malloc"}
