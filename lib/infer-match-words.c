@@ -16,7 +16,6 @@
 #include "util.h"
 
 #define SHAPE_TEXT_SIZE 128
-#define QBRT_IO_NORMALISED (1u << 1)
 
 /* Words one after the other; what does not fit ends in "...". */
 struct words {

@@ -18,6 +18,15 @@ const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO] = {
 	"Single", "Multi", "Global", "Global4", "Global8",
 };
 
+const char *const qbrt_target_names[QBRT_NUM_TARGETS] = {
+	"any device", "aries-rb",       "regulus-ra",
+	"regulus-rb", "regulus-ra-usb", "regulus-rb-usb"
+};
+
+const char *const qbrt_feature_names[QBRT_NUM_FEATURES] = {
+	"int8", "half", "lists", "state", "dynamic", "lstm", "gather", "diag",
+};
+
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
 			   char *text, size_t size)
 {

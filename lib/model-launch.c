@@ -19,17 +19,6 @@
 
 static atomic_uint_fast64_t next_number;
 
-/* Numbers of qbm_header.target. */
-static const char *const target_names[] = {
-	"any device", "aries-rb",       "regulus-ra",
-	"regulus-rb", "regulus-ra-usb", "regulus-rb-usb"
-};
-
-/* Bits of isa_features. */
-static const char *const feature_names[] = { "int8",   "half",    "lists",
-					     "state",  "dynamic", "lstm",
-					     "gather", "diag" };
-
 /* "Cluster0/Core0, Cluster0/Core1", into text. */
 static const char *list_cores(uint64_t core_mask, char *text, size_t size)
 {
@@ -78,11 +67,11 @@ static enum qbrt_status check_device(const struct qbrt_model *model,
 	const struct qbm_header *header = &model->file->header;
 
 	if (header->target &&
-	    strcasecmp(target_names[header->target], device->name) != 0)
+	    strcasecmp(qbrt_target_names[header->target], device->name) != 0)
 		return qbrt_fail(QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE,
 				 "%s: was compiled for %s, and this device is "
 				 "%s",
-				 model->name, target_names[header->target],
+				 model->name, qbrt_target_names[header->target],
 				 device->name);
 	if (!(device->facts.core_modes & (1u << model->mode)))
 		return qbrt_fail(
@@ -225,9 +214,8 @@ refuse_program(const struct qbrt_model *model, const struct qbrt_device *device,
 			QBRT_AT_PROGRAM_CREATE, err,
 			"%s: program %u needs what %s lacks: %s", model->name,
 			instance, device->id,
-			qbrt_list_bits(lacking, feature_names,
-				       qbrt_array_size(feature_names), text,
-				       sizeof(text)));
+			qbrt_list_bits(lacking, qbrt_feature_names,
+				       QBRT_NUM_FEATURES, text, sizeof(text)));
 	if (err == -EOPNOTSUPP)
 		return qbrt_fail_errno(
 			QBRT_AT_PROGRAM_CREATE, err,

@@ -27,9 +27,11 @@
 #include "trace.h"
 #include "uapi/qbnpu_drm.h"
 
-/* qbm_io.flags, qbm_io.layout */
+/* qbm_io.flags, qbm_io.layout, qbm_variant.flags */
 #define QBRT_IO_BATCHED (1u << 0)
+#define QBRT_IO_NORMALISED (1u << 1)
 #define QBRT_IO_LAYOUT_HWC 1
+#define QBRT_VARIANT_BATCH_PARAMS (1u << 0)
 
 /* One variant on the device. */
 struct qbrt_launched_variant {
@@ -110,6 +112,7 @@ struct qbrt_model {
 	char *path;               /* as given; of a descriptor "" */
 	char *name;               /* for sentences: short, never empty */
 	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
+	char *summary;            /* qbrt_model_get_summary */
 	/* launch_lock; without it between enter and leave */
 	struct qbrt_launched *launched;
 	/* of the running launch, for getters; 0: not launched */
@@ -167,6 +170,11 @@ enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model);
 
 /* What load made; not launched, and nobody has a reference any more. */
 void qbrt_model_release(struct qbrt_model *model);
+
+/* ---- model-summary.c ---- */
+
+/* Of the loaded file, to be freed; NULL: no memory. */
+char *qbrt_model_write_summary(const struct qbrt_model *model);
 
 /* ---- model-jobs.c ---- */
 
@@ -270,8 +278,15 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 				     struct qbrt_launched **launched);
 void qbrt_launched_free(struct qbrt_launched *launched);
 
-/* model-info.c: names of core modes, in words for sentences */
+/*
+ * model-info.c, in words: core modes, numbers of qbm_header.target, and bits of
+ * its isa_features
+ */
+#define QBRT_NUM_TARGETS 6
+#define QBRT_NUM_FEATURES 8
 extern const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO];
+extern const char *const qbrt_target_names[QBRT_NUM_TARGETS];
+extern const char *const qbrt_feature_names[QBRT_NUM_FEATURES];
 
 /* The names of the bits that are set, "Single, Multi", into text. */
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,

@@ -29,6 +29,7 @@ START_TEST(getters_of_null_answer_nothing)
 	memset(&counters, 0xff, sizeof(counters));
 	counters.size = sizeof(counters);
 	ck_assert_ptr_null(qbrt_model_get_path(NULL));
+	ck_assert_ptr_null(qbrt_model_get_summary(NULL));
 	ck_assert_uint_eq(qbrt_model_get_identifier(NULL), 0);
 	ck_assert_uint_eq(qbrt_model_get_memory_estimate(NULL), 0);
 	ck_assert_uint_eq(qbrt_model_get_num_variants(NULL), 0);

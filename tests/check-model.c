@@ -473,5 +473,6 @@ int main(void)
 	add_model_cores_tests(&all);
 	add_model_modes_tests(&all);
 	add_model_query_tests(&all);
+	add_model_summary_tests(&all);
 	return qbrt_test_run("model", all.tests, all.num);
 }

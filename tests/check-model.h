@@ -18,6 +18,7 @@ void add_model_info_tests(struct qbrt_tests *all);
 void add_model_cores_tests(struct qbrt_tests *all);
 void add_model_modes_tests(struct qbrt_tests *all);
 void add_model_query_tests(struct qbrt_tests *all);
+void add_model_summary_tests(struct qbrt_tests *all);
 
 #define GOLDEN_MODEL TEST_SRCDIR "/data/golden/copy64.qbm"
 

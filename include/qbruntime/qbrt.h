@@ -1343,6 +1343,16 @@ const char *qbrt_model_get_path(const struct qbrt_model *model);
 uint32_t qbrt_model_get_identifier(const struct qbrt_model *model);
 
 /*
+ * What the file says, in words for people: format, compiler, target, core
+ * modes, metadata, then variants with their inputs and outputs (type, shape,
+ * source tensor, whether the model normalises it, scale), and caches. UTF-8,
+ * lines that end in \n, no other control characters; the words and their order
+ * may change. Borrowed, as long as the model. Needs no device.
+ * Threads: any. Since: 0.1. Source: qbruntime Model.get_model_summary.
+ */
+const char *qbrt_model_get_summary(const struct qbrt_model *model);
+
+/*
  * Bytes of device memory that a launch takes: of the running launch, else of
  * one on the cores that the configuration asks for, of the file's target (a
  * file for any device: of one with 8 cores).
