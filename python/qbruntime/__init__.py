@@ -57,6 +57,7 @@ from .type import (
     StatusCode,
     get_available_device_numbers,
     get_available_devices,
+    get_model_summary,
 )
 from .version import (
     __api_version__,
@@ -114,6 +115,7 @@ __all__ = [
     "estimate_memory",
     "get_available_device_numbers",
     "get_available_devices",
+    "get_model_summary",
     "load",
     "set_log_level",
     "start_tracing_events",

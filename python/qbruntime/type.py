@@ -237,6 +237,7 @@ from .qbruntime import (  # noqa: E402
     ModelConfig,
     get_available_device_numbers,
     get_available_devices,
+    get_model_summary,
 )
 
 _refused.refuse_attributes(ModelConfig, _refused.MODEL_CONFIG)
@@ -259,4 +260,5 @@ __all__ = [
     "StatusCode",
     "get_available_device_numbers",
     "get_available_devices",
+    "get_model_summary",
 ]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from .qbruntime import ModelConfig as ModelConfig
 from .qbruntime import get_available_device_numbers as get_available_device_numbers
 from .qbruntime import get_available_devices as get_available_devices
+from .qbruntime import get_model_summary as get_model_summary
 
 __all__ = [
     "BufferInfo",
@@ -23,6 +24,7 @@ __all__ = [
     "StatusCode",
     "get_available_device_numbers",
     "get_available_devices",
+    "get_model_summary",
 ]
 
 class _Enum(enum.IntEnum):

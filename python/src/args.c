@@ -5,6 +5,8 @@
  */
 #include "module.h"
 
+#include <stdio.h>
+
 /* As NumPy calls them. */
 static const char *const dtype_names[QBPY_NUM_DTYPES] = {
 	[QBRT_DTYPE_FLOAT32] = "float32",   [QBRT_DTYPE_UINT8] = "uint8",
@@ -81,7 +83,7 @@ int qbpy_parse_text(PyObject *object, const char *name, const char **text)
 	return -1;
 }
 
-int qbpy_parse_path(PyObject *object, PyObject **path)
+int qbpy_parse_path(PyObject *object, const char *name, PyObject **path)
 {
 	int is_path = PyUnicode_Check(object) || PyBytes_Check(object) ||
 		      PyObject_HasAttrString(object, "__fspath__");
@@ -90,8 +92,11 @@ int qbpy_parse_path(PyObject *object, PyObject **path)
 	char *text;
 
 	if (!is_path) {
-		(void)qbpy_raise_type("a str, bytes or os.PathLike for path",
-				      object);
+		char expected[64];
+
+		(void)snprintf(expected, sizeof(expected),
+			       "a str, bytes or os.PathLike for %s", name);
+		(void)qbpy_raise_type(expected, object);
 		return -1;
 	}
 	bytes = PyOS_FSPath(object);
@@ -107,7 +112,7 @@ int qbpy_parse_path(PyObject *object, PyObject **path)
 		*path = bytes;
 		return 0;
 	}
-	PyErr_Format(PyExc_ValueError, "path has a null character, got %R",
+	PyErr_Format(PyExc_ValueError, "%s has a null character, got %R", name,
 		     object);
 err_free_bytes:
 	Py_XDECREF(bytes);

@@ -34,7 +34,7 @@ static struct qbrt_model *load(struct qbpy_state *state, PyObject *args,
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, format, keywords, &path_arg,
 					 &config_arg) ||
-	    qbpy_parse_path(path_arg, &path))
+	    qbpy_parse_path(path_arg, "path", &path))
 		return NULL;
 	if (qbpy_copy_config(state, config_arg, &config)) {
 		Py_DECREF(path);
@@ -227,6 +227,51 @@ PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw)
 	nbytes = qbrt_model_get_memory_estimate(model);
 	free_model(model);
 	return PyLong_FromUnsignedLongLong(nbytes);
+}
+
+/* Of a file with several core modes, of which none is asked for. */
+static enum qbrt_status load_any_mode(const char *path,
+				      struct qbrt_model **model)
+{
+	struct qbrt_model_config *config = NULL;
+	enum qbrt_status status;
+
+	status = qbrt_model_config_alloc(&config);
+	if (!status)
+		status = qbrt_model_config_set_single_core_mode(config, 0);
+	if (!status)
+		status = qbrt_model_load(path, config, model);
+	if (status == QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH &&
+	    !qbrt_model_config_set_multi_core_mode(config, NULL, 0))
+		status = qbrt_model_load(path, config, model);
+	/* of two modes or more one is Global4 then */
+	if (status == QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH &&
+	    !qbrt_model_config_set_global4_core_mode(config, NULL, 0))
+		status = qbrt_model_load(path, config, model);
+	qbrt_model_config_free(config);
+	return status;
+}
+
+PyObject *qbpy_get_model_summary(PyObject *module, PyObject *args, PyObject *kw)
+{
+	struct qbrt_model *model = NULL;
+	PyObject *object, *path, *text = NULL;
+	enum qbrt_status status;
+
+	if (qbpy_parse_one(args, kw, "get_model_summary", "mxq_path",
+			   &object) ||
+	    qbpy_parse_path(object, "mxq_path", &path))
+		return NULL;
+	qbpy_begin_wait();
+	status = qbrt_model_load(PyBytes_AsString(path), NULL, &model);
+	if (status == QBRT_MODEL_MXQ_AND_MODEL_CONFIG_NOT_MATCH)
+		status = load_any_mode(PyBytes_AsString(path), &model);
+	qbpy_end_wait();
+	if (!qbpy_check(PyModule_GetState(module), status, NULL))
+		text = qbpy_text(qbrt_model_get_summary(model));
+	free_model(model);
+	Py_DECREF(path);
+	return text;
 }
 
 PyDoc_STRVAR(launch_doc,

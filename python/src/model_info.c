@@ -262,6 +262,14 @@ static PyObject *get_model_path(PyObject *object, PyObject *none)
 	return PyUnicode_DecodeFSDefault(path ? path : "");
 }
 
+static PyObject *get_summary(PyObject *object, PyObject *none)
+{
+	const char *text = qbrt_model_get_summary(self_of(object)->model);
+
+	(void)none;
+	return qbpy_text(text ? text : "");
+}
+
 static PyObject *get_num_variants(PyObject *object, PyObject *none)
 {
 	(void)none;
@@ -358,6 +366,9 @@ PyMethodDef qbpy_model_info_methods[] = {
 	GETTER("get_model_output_shape", output_shape,
 	       "The shape of each output; -k: any positive multiple of k."),
 	GETTER("get_model_path", get_model_path, "The path as given."),
+	GETTER("get_model_summary", get_summary,
+	       "What the file says, in words: the text of "
+	       "qbruntime.get_model_summary()."),
 	{ "get_model_variant_handle",
 	  (PyCFunction)(void (*)(void))qbpy_get_variant_handle,
 	  METH_VARARGS | METH_KEYWORDS,

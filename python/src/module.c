@@ -182,7 +182,7 @@ static PyObject *start_tracing_events(PyObject *module, PyObject *args,
 	enum qbrt_status status;
 
 	if (qbpy_parse_one(args, kw, "start_tracing_events", "path", &object) ||
-	    qbpy_parse_path(object, &path))
+	    qbpy_parse_path(object, "path", &path))
 		return NULL;
 	qbpy_begin_wait();
 	status = qbrt_trace_start(PyBytes_AsString(path));
@@ -228,6 +228,13 @@ PyDoc_STRVAR(estimate_memory_doc,
 	     "Bytes of device memory that launching a model file takes; needs "
 	     "no device.");
 
+PyDoc_STRVAR(model_summary_doc,
+	     "get_model_summary($module, mxq_path)\n--\n\n"
+	     "What a model file says, in words for people: format, compiler, "
+	     "target, core modes,\nmetadata, inputs and outputs of each "
+	     "variant, caches; needs no device.\n\nRaises as Model does for "
+	     "a bad file.");
+
 static PyMethodDef methods[] = {
 	{ "estimate_memory", (PyCFunction)(void (*)(void))qbpy_estimate_memory,
 	  METH_VARARGS | METH_KEYWORDS, estimate_memory_doc },
@@ -235,6 +242,9 @@ static PyMethodDef methods[] = {
 	  (PyCFunction)(void (*)(void))qbpy_device_numbers,
 	  METH_VARARGS | METH_KEYWORDS, device_numbers_doc },
 	{ "get_available_devices", qbpy_devices, METH_NOARGS, devices_doc },
+	{ "get_model_summary",
+	  (PyCFunction)(void (*)(void))qbpy_get_model_summary,
+	  METH_VARARGS | METH_KEYWORDS, model_summary_doc },
 	{ "set_log_level", (PyCFunction)(void (*)(void))set_log_level,
 	  METH_VARARGS | METH_KEYWORDS, set_log_level_doc },
 	{ "start_tracing_events",

@@ -271,8 +271,8 @@ int qbpy_parse_size(PyObject *object, const char *name, size_t *value);
 int qbpy_parse_bool(PyObject *object, const char *name, bool *value);
 /* Of a str; borrowed from it. */
 int qbpy_parse_text(PyObject *object, const char *name, const char **text);
-/* Argument path, as bytes in the file system's encoding: a new reference. */
-int qbpy_parse_path(PyObject *object, PyObject **path);
+/* A path, as bytes in the file system's encoding: a new reference. */
+int qbpy_parse_path(PyObject *object, const char *name, PyObject **path);
 /* An int or a sequence of int; returns the number of axes, or -1. */
 int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM]);
 /* NULL and None: float32. */
@@ -418,6 +418,8 @@ extern PyMethodDef qbpy_config_value_methods[];
 /* model.c, model_info.c, infer.c, infer_array.c */
 int qbpy_add_model(PyObject *module);
 PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw);
+PyObject *qbpy_get_model_summary(PyObject *module, PyObject *args,
+				 PyObject *kw);
 const char *qbpy_model_device(const struct qbpy_model *self);
 extern PyMethodDef qbpy_model_info_methods[];
 extern PyMethodDef qbpy_array_methods[];

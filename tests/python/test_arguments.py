@@ -28,6 +28,7 @@ CALLS = {
         "model_config": (None, CONFIGS),
     },
     "get_available_device_numbers": {"device_name": ("aries", (1, b"aries", []))},
+    "get_model_summary": {"mxq_path": (COPY64, PATHS)},
     "load": {"path": (COPY64, PATHS), "model_config": (None, CONFIGS)},
     "set_log_level": {"level": (3, ("debug", 1.0, None, True))},
     "start_tracing_events": {"path": ("/nowhere/x", PATHS)},
@@ -175,6 +176,7 @@ WRONG_VALUES = {
         lambda: Model("a\0b"),
         lambda: Model(b"a\0b"),
         lambda: qbruntime.estimate_memory("a\0b"),
+        lambda: qbruntime.get_model_summary("a\0b"),
         lambda: qbruntime.start_tracing_events("a\0b"),
     ),
     "device_name": (

@@ -30,6 +30,7 @@ version
 estimate_memory(path, model_config=None)
 get_available_device_numbers(device_name=None)
 get_available_devices()
+get_model_summary(mxq_path)
 load(path, model_config=None)
 set_log_level(level)
 start_tracing_events(path)
@@ -101,6 +102,7 @@ get_model_input_shape()
 get_model_output_data_type()
 get_model_output_shape()
 get_model_path()
+get_model_summary()
 get_model_variant_handle(variant_idx)
 get_num_model_variants()
 get_output_buffer_info()
@@ -217,7 +219,7 @@ Scale estimate_memory load""",
     "pinned_memory": "PinnedMemory",
     "type": """BufferInfo CacheInfo CacheType Cluster Core CoreAllocationPolicy CoreId
 CoreMode DataType DeviceInfo LogLevel ModelConfig Scale StatusCode
-get_available_device_numbers get_available_devices""",
+get_available_device_numbers get_available_devices get_model_summary""",
     "version": """__api_version__ __git_version__ __product__ __vendor__
 __version__""",
 }
