@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Inferences that were queued: Future, and how asyncio waits for one."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import functools as _functools
+import typing as _typing
 
 from .qbruntime import Future
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     import asyncio
     import collections.abc
 
@@ -28,13 +28,15 @@ def _tell(
             raise
 
 
-def _await(future: Future) -> "collections.abc.Generator[Any, None, list[Any]]":
+def _await(
+    future: Future,
+) -> "collections.abc.Generator[_typing.Any, None, list[_typing.Any]]":
     """Is Future.__await__: without a thread, and without a descriptor."""
     if not future.done():
         import asyncio
 
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
-        future.add_done_callback(partial(_tell, loop, waiter))
+        future.add_done_callback(_functools.partial(_tell, loop, waiter))
         yield from waiter
     return future.get()

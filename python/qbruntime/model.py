@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Models: compiled files that run on an Accelerator."""
 
-import os
+import os as _os
 
 from . import _refused
-from .qbruntime import Accelerator, Model, estimate_memory
+from .qbruntime import Accelerator as _Accelerator
+from .qbruntime import Model, estimate_memory
 from .type import (
     BufferInfo,
     CacheInfo,
@@ -20,7 +21,7 @@ _refused.refuse_attributes(Model, _refused.MODEL)
 
 
 def load(
-    path: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
+    path: "str | bytes | _os.PathLike[str] | _os.PathLike[bytes]",
     model_config: ModelConfig | None = None,
 ) -> Model:
     """Open the default device, load a model file and launch it there.
@@ -28,13 +29,13 @@ def load(
     The model keeps the device. On failure nothing stays open, and the error is
     that of the step that failed.
     """
-    if not isinstance(path, (str, bytes, os.PathLike)):
+    if not isinstance(path, (str, bytes, _os.PathLike)):
         raise TypeError(f"path is a str, bytes or os.PathLike, got {type(path)!r}")
     if not isinstance(model_config, ModelConfig | None):
         raise TypeError(
             f"model_config is a ModelConfig or None, got {type(model_config)!r}"
         )
-    acc = Accelerator()
+    acc = _Accelerator()
     model = Model(path, model_config)
     model.launch(acc)
     return model

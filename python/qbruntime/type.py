@@ -5,8 +5,8 @@ The numbers are those of the C API and frozen; a test compares the two. The
 extension makes its answers of these classes, so it is imported last.
 """
 
-import operator
-from collections import namedtuple
+import operator as _operator
+from collections import namedtuple as _namedtuple
 
 from . import _refused
 from ._status import StatusCode, _Enum
@@ -94,7 +94,7 @@ def _to_member(members, name, value):
         raise TypeError(
             f"{name} is a {members.__name__} or an int, got {type(value)!r}"
         )
-    return members(operator.index(value))
+    return members(_operator.index(value))
 
 
 class CoreId:
@@ -181,7 +181,7 @@ class Scale:
 
 
 class BufferInfo(
-    namedtuple(
+    _namedtuple(
         "BufferInfo",
         "original_height original_width original_channel "
         "reshaped_height reshaped_width reshaped_channel "
@@ -221,10 +221,10 @@ class BufferInfo(
         return self[6] * self[7] * self[8]
 
 
-CacheInfo = namedtuple("CacheInfo", "cache_type name layer_hash size num_batches")
+CacheInfo = _namedtuple("CacheInfo", "cache_type name layer_hash size num_batches")
 CacheInfo.__doc__ = "One layer of a KV cache; size: bytes of it in one cache."
 
-DeviceInfo = namedtuple(
+DeviceInfo = _namedtuple(
     "DeviceInfo",
     "id name number kind family product clusters local_cores_per_cluster "
     "global_cores_per_cluster core_modes dtypes memory_total memory_free "

@@ -41,6 +41,30 @@ def test_the_same_object_is_reached_by_every_path(name):
     assert load_module("type").CoreId is load_module("model").CoreId
 
 
+# Q005
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_has_its_public_names_and_no_others(name):
+    module = load_module(name)
+    ours = {item for item in vars(module) if not item.startswith("_")}
+    assert ours == {item for item in module.__all__ if not item.startswith("_")}
+
+
+# Q005
+def test_every_public_name_is_in_the_root_and_in_a_module():
+    from qbruntime import model, type
+
+    for names, module in (
+        ("Model load", model),
+        ("ModelConfig CoreMode Cluster Core CoreId get_available_device_numbers", type),
+        ("get_model_summary", type),
+    ):
+        for item in names.split():
+            assert getattr(module, item) is getattr(qbruntime, item)
+    modules = [load_module(name) for name in (*MODULES, "qbruntime")]
+    for item in qbruntime.__all__:
+        assert item == "version" or any(hasattr(module, item) for module in modules)
+
+
 def test_every_public_name_exists():
     for public in qbruntime.__all__:
         assert getattr(qbruntime, public) is not None
