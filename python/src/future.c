@@ -85,6 +85,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
 
 	Py_VISIT(Py_TYPE(object));
 	Py_VISIT(self->model);
+	Py_VISIT(self->outputs);
 	Py_VISIT(self->callbacks);
 	return 0;
 }
@@ -109,6 +110,7 @@ static void dealloc(PyObject *object)
 	if (self->fd >= 0)
 		(void)close(self->fd);
 	Py_XDECREF(self->callbacks);
+	Py_XDECREF(self->outputs);
 	Py_XDECREF(self->model);
 	Py_XDECREF(self->handle);
 	qbpy_free_object(self);
@@ -315,13 +317,13 @@ PyDoc_STRVAR(
 	"timeout_ms\nmilliseconds: True if it has. 0 only looks, a negative "
 	"number sets no limit.\n\nRaises QbRuntimeError with "
 	"Future_NotValid once the result was taken.");
-PyDoc_STRVAR(
-	get_doc,
-	"get($self, /)\n--\n\n"
-	"Wait for the inference and take its result, once: a list of new "
-	"arrays, one\nper output. Of several threads at once one has it.\n\n"
-	"Raises what the inference failed with; QbRuntimeError with "
-	"Future_NotValid if\nthe result has been taken.");
+PyDoc_STRVAR(get_doc,
+	     "get($self, /)\n--\n\n"
+	     "Wait for the inference and take its result, once: a list of new "
+	     "arrays, one per\noutput, or of an inference on pinned memory the "
+	     "list of its outputs. Of several\nthreads at once one has it.\n\n"
+	     "Raises what the inference failed with; QbRuntimeError with "
+	     "Future_NotValid if\nthe result has been taken.");
 PyDoc_STRVAR(done_doc,
 	     "done($self, /)\n--\n\n"
 	     "Whether the inference has ended, well or not; waits for "
@@ -377,10 +379,11 @@ static PyMemberDef members[] = {
 
 static const char doc[] =
 	"Future()\n--\n\n"
-	"An inference that was queued, of Model.infer_async(); one made by hand\n"
-	"is not valid. It keeps the model alive. Dropping it neither cancels\n"
-	"the inference nor waits for it. In asyncio, await gives what get()\n"
-	"does; a task that is cancelled meanwhile leaves the inference alone.\n"
+	"An inference that was queued, of Model.infer_async() or its likes;\n"
+	"one made by hand is not valid. It keeps the model alive. Dropping it\n"
+	"neither cancels the inference nor waits for it. In asyncio, await\n"
+	"gives what get() does; a task that is cancelled meanwhile leaves the\n"
+	"inference alone.\n"
 	"Any thread may call any method.";
 
 static PyType_Slot slots[] = {

@@ -117,6 +117,13 @@ static int take_all(struct qbpy_state *state, PyObject *list,
 	return 0;
 }
 
+/* Their accesses may have to wait from now on. */
+static void mark_queued(const struct buffers *buffers)
+{
+	for (size_t i = 0; i < buffers->num; i++)
+		buffers->natives[i]->was_queued = true;
+}
+
 /* What the library says of a model that is not launched, as an exception. */
 static int check_launched(struct qbpy_model *self)
 {
@@ -289,6 +296,15 @@ static PyObject *allocate_answer(struct qbpy_model *self,
 	return list;
 }
 
+/* The list of those that a call names, of None of new ones. */
+static PyObject *make_outputs(struct qbpy_model *self,
+			      const struct buffers *inputs, PyObject *outputs)
+{
+	if (outputs == Py_None)
+		return allocate_answer(self, inputs);
+	return to_list(self->state, outputs, for_outputs);
+}
+
 static int infer(struct qbpy_model *self, const struct buffers *inputs,
 		 PyObject *outputs_list, uint64_t cache_size)
 {
@@ -318,10 +334,7 @@ static PyObject *infer_lists(struct qbpy_model *self, PyObject *inputs_list,
 
 	if (take_all(self->state, inputs_list, for_inputs, &inputs))
 		return NULL;
-	if (outputs_arg == Py_None)
-		outputs = allocate_answer(self, &inputs);
-	else
-		outputs = to_list(self->state, outputs_arg, for_outputs);
+	outputs = make_outputs(self, &inputs, outputs_arg);
 	if (outputs && infer(self, &inputs, outputs, cache_size))
 		Py_CLEAR(outputs);
 	release(&inputs);
@@ -386,6 +399,60 @@ PyObject *qbpy_infer_pinned_memory(PyObject *object, PyObject *const *args,
 			     cache_size);
 	Py_DECREF(list);
 	return answer;
+}
+
+/* The Future of a job on them, which owns the list of outputs. */
+static PyObject *submit(struct qbpy_model *self, const struct buffers *inputs,
+			PyObject *outputs_list)
+{
+	struct qbpy_future *future = qbpy_future_of(self);
+	struct buffers outputs;
+	enum qbrt_status status;
+
+	if (!future ||
+	    take_all(self->state, outputs_list, for_outputs, &outputs)) {
+		Py_XDECREF((PyObject *)future);
+		return NULL;
+	}
+	future->outputs = Py_NewRef(outputs_list);
+	mark_queued(inputs);
+	mark_queued(&outputs);
+	qbpy_begin_wait();
+	status = qbrt_model_submit_pinned_memory(
+		self->model, NULL, inputs->mems, inputs->num, outputs.mems,
+		outputs.num, &future->future);
+	qbpy_end_wait();
+	if (qbpy_check(self->state, status, qbpy_model_device(self)))
+		Py_CLEAR(future);
+	release(&outputs);
+	return (PyObject *)future;
+}
+
+PyObject *qbpy_infer_pinned_async(PyObject *object, PyObject *args,
+				  PyObject *kw)
+{
+	static char *keywords[] = { "inputs", "outputs", NULL };
+	struct qbpy_model *self = (struct qbpy_model *)object;
+	PyObject *inputs_arg, *outputs_arg = Py_None;
+	PyObject *list, *outputs, *future = NULL;
+	struct buffers inputs;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kw,
+					 "O|O:infer_pinned_memory_async",
+					 keywords, &inputs_arg, &outputs_arg))
+		return NULL;
+	list = to_list(self->state, inputs_arg, for_inputs);
+	if (!list || take_all(self->state, list, for_inputs, &inputs)) {
+		Py_XDECREF(list);
+		return NULL;
+	}
+	outputs = make_outputs(self, &inputs, outputs_arg);
+	if (outputs)
+		future = submit(self, &inputs, outputs);
+	release(&inputs);
+	Py_XDECREF(outputs);
+	Py_DECREF(list);
+	return future;
 }
 
 PyObject *qbpy_infer_speedrun(PyObject *object, PyObject *args, PyObject *kw)

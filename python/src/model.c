@@ -303,6 +303,21 @@ PyDoc_STRVAR(
 	"Raises QbShapeError, QbDtypeError, QbNotAliveError, "
 	"QbTimeoutError and others.\nAny thread may call it: N threads get "
 	"N cores.");
+PyDoc_STRVAR(
+	infer_pinned_async_doc,
+	"infer_pinned_memory_async($self, inputs, outputs=None)\n--\n\n"
+	"Queue one inference on pinned memory, without a copy, and return its "
+	"Future,\nwhose get() gives the list of outputs.\n\n"
+	"inputs, outputs: as infer_pinned_memory() takes them. Inputs stay as "
+	"they are until\nthe inference has ended; outputs belong to the "
+	"Future until get(), or until it\nis dropped. Both may be freed at "
+	"once; indexing them waits. An input that another\ninference is "
+	"still to write is waited for on the device. After one that failed or\n"
+	"was cancelled the outputs raise until they are rewritten whole. As "
+	"many run as the\nmodel has activation slots, 64 more may wait; then "
+	"the call waits.\n\n"
+	"Raises QbShapeError, QbDtypeError, QbNotAliveError, QbTimeoutError "
+	"and others.\nAny thread may call it.");
 PyDoc_STRVAR(speedrun_doc,
 	     "infer_speedrun($self, variant_idx=0)\n--\n\n"
 	     "Run a variant once, at its largest shapes, on dummy "
@@ -326,6 +341,9 @@ static PyMethodDef methods[] = {
 	{ "infer_pinned_memory",
 	  (PyCFunction)(void (*)(void))qbpy_infer_pinned_memory,
 	  METH_FASTCALL | METH_KEYWORDS, infer_pinned_doc },
+	{ "infer_pinned_memory_async",
+	  (PyCFunction)(void (*)(void))qbpy_infer_pinned_async,
+	  METH_VARARGS | METH_KEYWORDS, infer_pinned_async_doc },
 	{ "infer_speedrun", (PyCFunction)(void (*)(void))qbpy_infer_speedrun,
 	  METH_VARARGS | METH_KEYWORDS, speedrun_doc },
 	{ "launch", (PyCFunction)(void (*)(void))launch,

@@ -19,6 +19,7 @@
  *                -> Accelerator          the same, the attribute _acc
  *   ModelVariantHandle -> Model
  *   Future       -> Model, AcceleratorHandle of then
+ *                -> PinnedMemory         of its outputs, until they are taken
  *                -> itself               while callbacks are to be called
  *   PinnedMemory -> PinnedMemoryBase, and a cached ndarray, which is an export
  *   CpuAccess    -> PinnedMemory         and a use while it is open
@@ -39,8 +40,10 @@
  * The GIL is let go around every call that may wait or free. Access to memory
  * that nobody uses cannot wait: a call takes its use before it lets go of the
  * GIL, so who holds the GIL and counts no use is alone with the memory, and
- * element access stays inside. All else waits without the GIL. A call that
- * waits on the main thread runs signal handlers; one that raises ends it.
+ * element access stays inside. Memory that was once given to a queued inference
+ * is taken to be in use for good, since nobody counts its end. All else waits
+ * without the GIL. A call that waits on the main thread runs signal handlers;
+ * one that raises ends it.
  *
  * Names that cross files begin with qbpy_. What returns int: 0, or -1 with an
  * exception set.
@@ -153,6 +156,7 @@ struct qbpy_native {
 	Py_ssize_t uses;
 	bool is_freed;
 	bool has_told_address;
+	bool was_queued; /* a job that nobody waits for may use it */
 	bool is_read_only;
 	enum qbrt_dtype dtype;
 	enum qbrt_contiguity contiguity;
@@ -209,6 +213,7 @@ struct qbpy_future {
 	struct qbrt_future *future; /* NULL: of no inference */
 	PyObject *model;
 	PyObject *handle;    /* the AcceleratorHandle, for its name */
+	PyObject *outputs;   /* of pinned memory: a list, None once taken */
 	PyObject *callbacks; /* to be called: a list; NULL: none */
 	bool is_watched;     /* the library will tell, or has told */
 	bool is_told;        /* and the callbacks were called */
@@ -360,6 +365,12 @@ int qbpy_check_native(struct qbpy_native *native, enum qbrt_status status);
 /* Keeps the memory while the library may use it; pairs, under the GIL. */
 void qbpy_begin_use(struct qbpy_native *native);
 void qbpy_end_use(struct qbpy_native *native);
+/* Nobody else uses it: accesses wait for nothing, and may keep the GIL. */
+static inline bool qbpy_is_alone(const struct qbpy_native *native)
+{
+	return !native->uses && !native->was_queued;
+}
+
 /* Waits for those who write it; the library's status. */
 enum qbrt_status qbpy_wait_written(struct qbpy_native *native);
 
@@ -444,6 +455,7 @@ PyObject *qbpy_buffer_item(struct qbpy_model *self,
 PyObject *qbpy_target_cores(PyObject *object, void *closure);
 PyObject *qbpy_infer_pinned_memory(PyObject *self, PyObject *const *args,
 				   Py_ssize_t num_args, PyObject *names);
+PyObject *qbpy_infer_pinned_async(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *qbpy_infer_speedrun(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *qbpy_allocate_inputs(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *qbpy_allocate_outputs(PyObject *self, PyObject *args, PyObject *kw);

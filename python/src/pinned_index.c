@@ -63,7 +63,7 @@ static enum qbrt_status read_at(struct qbpy_native *native,
 	enum qbrt_status status;
 	size_t ndim = (size_t)native->ndim;
 
-	if (!native->uses)
+	if (qbpy_is_alone(native))
 		return qbrt_pinned_memory_read_at(native->mem, index, ndim,
 						  native->dtype, value);
 	qbpy_begin_use(native);
@@ -81,7 +81,7 @@ static enum qbrt_status write_at(struct qbpy_native *native,
 	enum qbrt_status status;
 	size_t ndim = (size_t)native->ndim;
 
-	if (!native->uses)
+	if (qbpy_is_alone(native))
 		return qbrt_pinned_memory_write_at(native->mem, index, ndim,
 						   native->dtype, value);
 	qbpy_begin_use(native);
@@ -329,7 +329,7 @@ static enum qbrt_status write_view(struct qbpy_native *native,
 		shape[i] = slices[i].count;
 		nbytes *= shape[i];
 	}
-	if (!native->uses && nbytes < BLOCK_NBYTES)
+	if (qbpy_is_alone(native) && nbytes < BLOCK_NBYTES)
 		return qbrt_pinned_memory_write_slice(native->mem, slices,
 						      src.ndim, &src);
 	qbpy_begin_use(native);

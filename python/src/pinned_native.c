@@ -95,7 +95,7 @@ enum qbrt_status qbpy_wait_written(struct qbpy_native *native)
 {
 	enum qbrt_status status;
 
-	if (!native->uses)
+	if (qbpy_is_alone(native))
 		return qbrt_pinned_memory_wait(native->mem, -1);
 	qbpy_begin_use(native);
 	qbpy_begin_wait();

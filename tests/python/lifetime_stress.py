@@ -28,6 +28,8 @@ EXPECTED = (
     StatusCode.PinnedMemory_NotAvailable,
     StatusCode.PinnedMemory_InUse,
     StatusCode.Model_NotAlive,
+    StatusCode.Model_AsyncPipelineNotAlive,
+    StatusCode.Stream_Failed,
     StatusCode.Tensor_Invalid,
 )
 
@@ -85,6 +87,7 @@ class Worker:
             self.check_held,
             self.infer,
             self.infer_into_shared,
+            self.queue,
             self.infer_array,
         ]
 
@@ -188,6 +191,13 @@ class Worker:
         x, y = self.draw.sample(self.shared.slots, 2)
         self.shared.opened[1].infer_pinned_memory(x, y)
 
+    def queue(self):
+        x, y = self.draw.sample(self.shared.slots, 2)
+        future = self.shared.opened[1].infer_pinned_memory_async(x, y)
+        self.draw.choice((x, y)).free()
+        y.is_available() and y[3]
+        assert future.get()[0] is y
+
     def infer_array(self):
         array = np.frombuffer(self.draw.randbytes(SIZE), "u1")
         (result,) = self.shared.opened[1].infer(array)
@@ -243,7 +253,7 @@ def main(path, operations, seed):
     del shared
     assert not errors, len(errors)
     check_no_more_than(before)
-    assert len(done) == 14
+    assert len(done) == 15
 
 
 if __name__ == "__main__":

@@ -70,6 +70,9 @@ CALLS = {
         "inputs": ([], (None, 5, "words", [None], bytes(64))),
         "cache_size": (0, INTS_ONLY),
     },
+    "Model.infer_pinned_memory_async": {
+        "inputs": ([], (None, 5, "words", [None], bytes(64))),
+    },
     "Model.infer_speedrun": {"variant_idx": (0, INTS_ONLY)},
     "Model.is_target": {"core_id": (CoreId(65536, 1), (0, None, (65536, 1)))},
     "Model.launch": {"acc": (Accelerator.__new__(Accelerator), (None, 0, "aries"))},
@@ -131,7 +134,8 @@ def test_every_parameter_of_the_surface_is_here():
             due[name] = parameters(made)
             for line in others:
                 due[f"{name}.{line.partition('(')[0]}"] = parameters(line)
-    due["Model.infer_pinned_memory"].remove("outputs")  # inputs are taken first
+    for form in ("infer_pinned_memory", "infer_pinned_memory_async"):
+        due[f"Model.{form}"].remove("outputs")  # inputs are taken first
     due = {name: names for name, names in due.items() if names}
     assert {name: set(arguments) for name, arguments in CALLS.items()} == due
 
@@ -244,5 +248,6 @@ def test_arguments_of_pinned_memory(acc):
             qbruntime.PinnedMemory(wrong)
     model = Model(COPY64)
     for wrong in (5, "words", [None], bytes(64)):
-        with pytest.raises(TypeError, match="for outputs, got"):
-            model.infer_pinned_memory(pinned, wrong)
+        for infer in (model.infer_pinned_memory, model.infer_pinned_memory_async):
+            with pytest.raises(TypeError, match="for outputs, got"):
+                infer(pinned, wrong)
