@@ -183,13 +183,18 @@ enum qbrt_status
 qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			   const struct drm_qbnpu_submit *submit, int err)
 {
-	if (err == -ETIME)
-		return qbrt_fail_errno(
-			QBRT_AT_SUBMIT, err,
-			"%s: the time limit passed before the inference "
-			"started%s",
-			inference->model->name,
-			qbrt_inference_unchanged(inference));
+	struct qbrt_model_run run;
+	char timeout[96];
+
+	if (err == -ETIME) {
+		qbrt_inference_describe(inference, &run);
+		return qbrt_fail_errno(QBRT_AT_SUBMIT, err,
+				       "%s: %s, before the inference began%s",
+				       inference->model->name,
+				       qbrt_model_describe_timeout(
+					       &run, timeout, sizeof(timeout)),
+				       qbrt_inference_unchanged(inference));
+	}
 	if (err == -ESHUTDOWN)
 		return qbrt_inference_fail_disposed(inference);
 	if (err == -EINTR)

@@ -195,13 +195,33 @@ static enum qbrt_status judge_disposed(const struct qbrt_model_run *run,
 		       : QBRT_MODEL_NOT_ALIVE;
 }
 
+const char *qbrt_model_describe_timeout(const struct qbrt_model_run *run,
+					char *text, size_t size)
+{
+	const struct qbrt_device *device = run->launched->device;
+	int64_t limit = qbrt_get_limit_ns(device, run->timeout);
+	const char *what = "QBRUNTIME_NPU_TIMEOUT_MS";
+
+	if (run->timeout == limit)
+		what = run->has_items && run->first_item
+			       ? "what was left of the call's timeout"
+			       : "the call's timeout";
+	else if ((uint64_t)limit == device->facts.max_job_ns)
+		what = "the longest that the device takes";
+	(void)snprintf(text, size, "npu_watchdog: timeout after %.10g ms (%s)",
+		       (double)limit / (double)QBRT_NS_PER_MS, what);
+	return text;
+}
+
 static enum qbrt_status judge_late(const struct qbrt_model_run *run, char *text,
 				   size_t size)
 {
+	char timeout[96];
+
 	(void)snprintf(
-		text, size,
-		"%s: npu_watchdog: timeout before the inference began%s%s",
+		text, size, "%s: %s, before the inference began%s%s",
 		run->model->name,
+		qbrt_model_describe_timeout(run, timeout, sizeof(timeout)),
 		run->has_to_wait ? ", behind the jobs that it has to "
 				   "come after"
 				 : "",
@@ -210,25 +230,6 @@ static enum qbrt_status judge_late(const struct qbrt_model_run *run, char *text,
 						    run->first_item));
 	return run->has_to_wait ? QBRT_MODEL_TASK_QUEUE_TIMEOUT
 				: QBRT_ACC_NPU_TIMEOUT;
-}
-
-/* Q592: which limit it was, for who wants to change it. */
-static const char *describe_timeout(const struct qbrt_model_run *run,
-				    char *text, size_t size)
-{
-	const struct qbrt_device *device = run->launched->device;
-	int64_t limit = qbrt_get_limit_ns(device, run->timeout);
-	const char *what = "the longest that the device takes";
-
-	if (run->timeout == limit)
-		what = run->has_items && run->first_item
-			       ? "what was left of the call's timeout"
-			       : "the call's timeout";
-	else if (!run->timeout && limit == device->npu_timeout_ns)
-		what = "QBRUNTIME_NPU_TIMEOUT_MS";
-	(void)snprintf(text, size, "npu_watchdog: timeout after %.10g ms (%s)",
-		       (double)limit / (double)QBRT_NS_PER_MS, what);
-	return text;
 }
 
 static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
@@ -242,7 +243,8 @@ static enum qbrt_status judge_failed(const struct qbrt_model_run *run,
 	const char *node;
 
 	if (wait->cause == DRM_QBNPU_CAUSE_TIME)
-		words = describe_timeout(run, timeout, sizeof(timeout));
+		words = qbrt_model_describe_timeout(run, timeout,
+						    sizeof(timeout));
 	if (run->has_items && wait->item != DRM_QBNPU_NONE)
 		(void)snprintf(item, sizeof(item), "item %zu of the batch: ",
 			       (run->first_item + wait->item) *
@@ -269,8 +271,10 @@ enum qbrt_status qbrt_model_judge(const struct qbrt_model_run *run, int err,
 	if (err) {
 		(void)snprintf(text, size,
 			       "%s: the result of the inference is lost: WAIT "
-			       "answered %s",
-			       run->model->name, qbrt_errno_words(err));
+			       "answered %s%s%s",
+			       run->model->name, qbrt_errno_words(err),
+			       err == -ENODEV ? "; " : "",
+			       err == -ENODEV ? qbrt_lost_words : "");
 		return err == -ENODEV ? QBRT_ACC_DEVICE_LOST
 				      : QBRT_INTERNAL_ERROR;
 	}

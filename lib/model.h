@@ -232,6 +232,13 @@ static inline int64_t qbrt_get_limit_ns(const struct qbrt_device *device,
 	return limit;
 }
 
+/*
+ * Q592: "npu_watchdog: timeout after 100 ms (the call's timeout)" into text:
+ * which limit it was, for who wants to change it.
+ */
+const char *qbrt_model_describe_timeout(const struct qbrt_model_run *run,
+					char *text, size_t size);
+
 /* The end of a sentence; is_later: a batch has had earlier jobs. */
 static inline const char *qbrt_say_unchanged(bool is_later)
 {

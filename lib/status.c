@@ -230,6 +230,13 @@ static const char *const attempt_names[QBRT_AT_COUNT] = {
 	[QBRT_AT_SYNCOBJ] = "SYNCOBJ",
 };
 
+/* Q592: a device that is pulled answers no differently */
+#define LOST_WORDS \
+	"device hang: the device stopped answering and no reset brought it " \
+	"back, or it was removed"
+
+const char qbrt_lost_words[] = LOST_WORDS;
+
 /* Q616 by cause, where the job's status alone does not decide */
 static const struct {
 	enum qbrt_status status;
@@ -241,7 +248,7 @@ static const struct {
 	{ QBRT_CANCELLED, "cancelled" },
 	{ QBRT_MODEL_PREDICT_ERROR, "reset by another job's fault" },
 	{ QBRT_MODEL_PREDICT_ERROR, "memory error" },
-	{ QBRT_ACC_DEVICE_LOST, "device lost" },
+	{ QBRT_ACC_DEVICE_LOST, LOST_WORDS },
 	{ QBRT_MODEL_PREDICT_ERROR, "injected fault" },
 	{ QBRT_STREAM_FAILED, "an awaited fence failed" },
 	{ QBRT_STREAM_FAILED, "the stream had failed" },
@@ -319,12 +326,17 @@ static enum qbrt_status translate(enum qbrt_attempt attempt, int err)
 	return QBRT_OK;
 }
 
-/* Q615: which limit on descriptors it was, for the end of the sentence. */
-static void describe_limit(int err, char *text, size_t size)
+/*
+ * Q615: which limit on descriptors it was, and Q592: that the device answers
+ * no more, for the end of the sentence.
+ */
+static void describe_reason(int err, char *text, size_t size)
 {
 	struct rlimit limit = { 0 };
 
 	*text = '\0';
+	if (err == -ENODEV)
+		(void)snprintf(text, size, "; %s", qbrt_lost_words);
 	if (err == -ENFILE)
 		(void)snprintf(text, size,
 			       "; no descriptor is left in the "
@@ -343,15 +355,15 @@ enum qbrt_status qbrt_fail_errno(enum qbrt_attempt attempt, int err,
 	enum qbrt_status status = translate(attempt, err);
 	const char *name = strerrorname_np(-err);
 	char sentence[DETAIL_SIZE];
-	char limit[96];
+	char reason[112];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
-	describe_limit(err, limit, sizeof(limit));
+	describe_reason(err, reason, sizeof(reason));
 	if (status != QBRT_OK && status != QBRT_INTERNAL_ERROR)
-		return qbrt_fail(status, "%s%s", sentence, limit);
+		return qbrt_fail(status, "%s%s", sentence, reason);
 	if (status == QBRT_OK) {
 		qbrt_count(unmapped_errors);
 		status = QBRT_ACC_DRIVER_PROTOCOL;

@@ -74,6 +74,9 @@ size_t qbrt_printable_length(const char *start, size_t left);
 /* Q616: how a job ended, by status (0 or -errno) and cause of its result. */
 enum qbrt_status qbrt_status_of_job(int status, uint32_t cause);
 
+/* Of a lost device; it has "device hang" (Q592). */
+extern const char qbrt_lost_words[];
+
 /* "cancelled", "watchdog or deadline": cause in words, never NULL. */
 const char *qbrt_cause_words(uint32_t cause);
 

@@ -33,16 +33,19 @@ static void expect_invalid(struct qbrt_pinned_memory *mem, const char *detail)
 static const struct {
 	uint32_t cause;
 	enum qbrt_status status;
+	const char *words;
 } causes[] = {
-	{ QBNPU_CAUSE_TIME, QBRT_ACC_NPU_TIMEOUT },
-	{ QBNPU_CAUSE_CANCELLED, QBRT_CANCELLED },
-	{ QBNPU_CAUSE_RESET, QBRT_MODEL_PREDICT_ERROR },
-	{ QBNPU_CAUSE_MEMORY, QBRT_MODEL_PREDICT_ERROR },
-	{ QBNPU_CAUSE_LOST, QBRT_ACC_DEVICE_LOST },
-	{ QBNPU_CAUSE_INJECTED, QBRT_MODEL_PREDICT_ERROR },
+	{ QBNPU_CAUSE_TIME, QBRT_ACC_NPU_TIMEOUT,
+	  "npu_watchdog: timeout after 600000 ms (the longest that the device "
+	  "takes)" },
+	{ QBNPU_CAUSE_CANCELLED, QBRT_CANCELLED, "cancelled" },
+	{ QBNPU_CAUSE_RESET, QBRT_MODEL_PREDICT_ERROR, "another job's fault" },
+	{ QBNPU_CAUSE_MEMORY, QBRT_MODEL_PREDICT_ERROR, "memory error" },
+	{ QBNPU_CAUSE_LOST, QBRT_ACC_DEVICE_LOST, "device hang" },
+	{ QBNPU_CAUSE_INJECTED, QBRT_MODEL_PREDICT_ERROR, "injected fault" },
 };
 
-/* Q616 Q485 Q364: of three in flight the one in the middle fails. */
+/* Q592 Q616 Q485 Q364: of three in flight the one in the middle fails. */
 START_TEST(each_future_has_its_own_end)
 {
 	struct qbrt_pinned_memory *outs[3];
@@ -65,6 +68,7 @@ START_TEST(each_future_has_its_own_end)
 			 "the inference failed"));
 	ck_assert_status(qbrt_future_query_result(futures[1], NULL, 0),
 			 causes[_i].status);
+	ck_assert_detail(causes[_i].words);
 	expect_invalid(outs[1], qbrt_status_name(causes[_i].status));
 	ck_assert_ok(take(futures[0]));
 	ck_assert_ok(take(futures[2]));
@@ -264,7 +268,9 @@ START_TEST(a_job_that_never_began_says_so)
 	ck_assert_ok(qbrt_future_wait(second, -1));
 	ck_assert_status(qbrt_future_query_result(second, NULL, 0),
 			 QBRT_MODEL_TASK_QUEUE_TIMEOUT);
-	ck_assert_detail("timeout before the inference began");
+	ck_assert_detail(
+		"npu_watchdog: timeout after 1 ms (the call's timeout), "
+		"before the inference began, behind the jobs");
 	expect_invalid(other, "Model_TaskQueueTimeout");
 	qbrt_future_free(second);
 	ck_assert(sim_step(&gated.sim));

@@ -6,6 +6,7 @@
 #include "check-infer.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "count-alloc.h"
 #include "kmd-watch.h"
@@ -42,6 +43,42 @@ START_TEST(a_job_out_of_time_invalidates_its_outputs)
 	ck_assert_uint_eq(counters.completed, 0);
 	ck_assert_uint_eq(counters.output_nbytes, 0);
 	rig_close(&rig);
+}
+END_TEST
+
+static const struct {
+	const char *variable; /* QBRUNTIME_NPU_TIMEOUT_MS; NULL: not set */
+	int64_t timeout;      /* of the call */
+	const char *sentence;
+} limits[] = {
+	{ "20", 2 * QBRT_NS_PER_MS,
+	  "npu_watchdog: timeout after 2 ms (the call's timeout)" },
+	{ "3", 0,
+	  "npu_watchdog: timeout after 3 ms (QBRUNTIME_NPU_TIMEOUT_MS)" },
+	{ "0", 0,
+	  "npu_watchdog: timeout after 4 ms (the longest that the device "
+	  "takes)" },
+	{ "20", -1,
+	  "npu_watchdog: timeout after 4 ms (the longest that the device "
+	  "takes)" },
+};
+
+/* Q592 Q340: who reads it knows what to change. */
+START_TEST(an_expired_watchdog_says_whose_limit_it_was)
+{
+	const struct qbrt_infer_options options = {
+		.size = sizeof(options),
+		.timeout = limits[_i].timeout,
+	};
+	struct rig rig;
+
+	ck_assert(!setenv("QBRUNTIME_NPU_TIMEOUT_MS", limits[_i].variable, 1));
+	rig_open(&rig, NULL, models_load_slow(600, 0));
+	rig.acc->device->facts.max_job_ns = 4 * QBRT_NS_PER_MS;
+	ck_assert_status(rig_infer(&rig, &options), QBRT_ACC_NPU_TIMEOUT);
+	ck_assert_detail(limits[_i].sentence);
+	rig_close(&rig);
+	ck_assert(!unsetenv("QBRUNTIME_NPU_TIMEOUT_MS"));
 }
 END_TEST
 
@@ -125,7 +162,7 @@ static const struct {
 	{ EFAULT, QBRT_INTERNAL_ERROR },
 };
 
-/* Q615 SE6: a refused job did nothing, the outputs stay as they were. */
+/* Q592 Q615 SE6: a refused job did nothing, the outputs stay as they were. */
 START_TEST(a_job_that_is_not_taken_changes_nothing)
 {
 	struct rig rig;
@@ -137,6 +174,11 @@ START_TEST(a_job_that_is_not_taken_changes_nothing)
 	ck_assert_status(rig_infer(&rig, NULL), refusals[_i].status);
 	if (refusals[_i].err == ENOMEM)
 		ck_assert_detail("no memory, or gets no thread");
+	if (refusals[_i].err == ETIME)
+		ck_assert_detail("npu_watchdog: timeout after 10000 ms "
+				 "(QBRUNTIME_NPU_TIMEOUT_MS), before");
+	if (refusals[_i].err == ENODEV)
+		ck_assert_detail("device hang");
 	if (refusals[_i].err == ETIME || refusals[_i].err == ENOMEM)
 		ck_assert_detail("nothing ran, the outputs are unchanged");
 	ck_assert(holds(rig.out, 9));
@@ -317,6 +359,8 @@ void add_infer_job_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(a_job_out_of_time_invalidates_its_outputs),
+		QBRT_LOOP_TEST(an_expired_watchdog_says_whose_limit_it_was,
+			       qbrt_array_size(limits)),
 		QBRT_TEST(a_later_success_makes_the_outputs_valid),
 		QBRT_TEST(a_thousand_time_outs_disturb_nobody),
 		QBRT_LOOP_TEST(a_job_that_is_not_taken_changes_nothing,
