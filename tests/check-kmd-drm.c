@@ -84,7 +84,7 @@ START_TEST(a_short_list_holds_the_first_nodes)
 }
 END_TEST
 
-/* K501 Q036 Q855: where /sys is absent the node itself tells */
+/* K501 Q036 Q811 Q855: where /sys is absent the node itself tells */
 START_TEST(a_node_that_sysfs_does_not_know_is_asked)
 {
 	static const struct fake_drm_node nodes[] = {

@@ -31,9 +31,16 @@ def words_of(code, path=COPY64, **environ):
     return run_child(WORDS + "\n".join(lines), path, **environ).stdout
 
 
-# Q592
+# Q592 Q800: also a class and a status now
 def test_memory_that_is_short():
-    told = words_of("print(text(model.launch, acc))", QBRUNTIME_SOFT_MEMORY="1")
+    told = words_of(
+        """
+        print(text(model.launch, acc))
+        try: model.launch(acc)
+        except MemoryError as error: assert error.status.name == "BadAlloc"
+        """,
+        QBRUNTIME_SOFT_MEMORY="1",
+    )
     assert "BadAlloc" in told and "badalloc" in told.lower().replace(" ", "")
 
 

@@ -61,7 +61,7 @@ def test_arrays_are_queued_and_a_list_comes_back(acc, asynchronous):
             call()
 
 
-# Q375
+# Q375 Q877
 def test_results_are_independent_arrays(asynchronous):
     futures = [asynchronous.infer_async(np.full(64, i, "u1")) for i in range(20)]
     results = [future.get()[0] for future in futures]
@@ -214,7 +214,7 @@ def test_waits_end_and_one_get_takes_the_result(asynchronous):
             future.wait_for(bad)
 
 
-# Q373 Q376 Q379 Q730
+# Q373 Q376 Q379 Q730 Q891: negative limits among the waits
 def test_one_that_stands():
     run_async(
         """
