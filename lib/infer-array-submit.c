@@ -188,6 +188,7 @@ static enum qbrt_status submit_set(struct qbrt_inference *inference,
 	struct qbrt_launched *launched = inference->launched;
 	size_t variant = result->match.variant;
 	struct qbrt_array_part part;
+	uint64_t copied;
 	enum qbrt_status status =
 		qbrt_array_take_set(launched, variant, 1, &result->set);
 
@@ -201,9 +202,12 @@ static enum qbrt_status submit_set(struct qbrt_inference *inference,
 	inference->num_outputs = result->match.entry->output_count;
 	memcpy(inference->params, result->match.params,
 	       sizeof(inference->params));
-	qbrt_totals_add(&result->model->totals.copied_nbytes,
-			qbrt_array_copy_in(&part, inputs->arrays));
-	return qbrt_inference_submit(inference, future);
+	copied = qbrt_array_copy_in(&part, inputs->arrays);
+	status = qbrt_inference_submit(inference, future);
+	/* what is refused has changed nothing (Q365) */
+	if (!status)
+		qbrt_totals_add(&result->model->totals.copied_nbytes, copied);
+	return status;
 }
 
 static enum qbrt_status submit(struct qbrt_inference *inference,

@@ -341,6 +341,8 @@ START_TEST(every_failed_allocation_of_a_queued_call_changes_nothing)
 		if (status) {
 			ck_assert_ptr_null(future);
 			ck_assert_uint_eq(
+				get_array_counters(rig.model).copied_nbytes, 0);
+			ck_assert_uint_eq(
 				qbrt_staging_count_out(
 					&rig.model->launched->staging),
 				0);
