@@ -155,11 +155,18 @@ static int parse_extents(PyObject *sequence, int64_t shape[QBPY_MAX_NDIM])
 	return (int)num;
 }
 
+/* Characters and bytes are sequences too, and no extents. */
+static bool is_text(PyObject *object)
+{
+	return PyUnicode_Check(object) || PyBytes_Check(object) ||
+	       PyByteArray_Check(object);
+}
+
 int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM])
 {
 	long long extent;
 
-	if (PySequence_Check(object) && !PyUnicode_Check(object))
+	if (PySequence_Check(object) && !is_text(object))
 		return parse_extents(object, shape);
 	if (!PyIndex_Check(object)) {
 		(void)qbpy_raise_type("an int or a sequence of int for shape",

@@ -20,6 +20,7 @@ ARRAYS = (None, 5, "words", {"x": 1}, [None])
 OUTPUTS = (5, bytearray(64), (bytearray(64),), "words")
 CLUSTERS = (Cluster.Cluster0, "ab", [1.5], [True], [None], {1})
 CORES = ("0", 1.5, True)
+SHAPES = ("4", 4.0, None, b"\4", bytearray(b"\4"))
 
 # for each call a good one's arguments by name, and for each the wrong types of it
 CALLS = {
@@ -37,14 +38,14 @@ CALLS = {
         "dev_no": (0, INTS),
     },
     "Accelerator.allocate_pinned_memory": {
-        "shape": (4, ("4", 4.0, None, {4}, (4, "x"), (4, True), (None,))),
+        "shape": (4, (*SHAPES, {4}, (4, "x"), (4, True), (None,))),
         "dtype": ("f4", (object, "S4", [("a", "f4")], ">f4", "no type")),
         "require_contiguous": (False, (0, "no", None)),
         "alignment": (64, INTS_ONLY),
     },
     "Accelerator.import_pinned_memory": {
         "fd": (0, INTS_ONLY),
-        "shape": (4, ("4", 4.0, None)),
+        "shape": (4, SHAPES),
         "dtype": ("f4", (object, "S4", "<M8[s]")),
         "offset": (0, INTS_ONLY),
     },
