@@ -7,51 +7,95 @@
  * or stands for ever. So callbacks pass a gate, which an atexit function closes:
  * from then on none comes in, and it waits, for a bounded time, for those that
  * are inside. The library's thread uses nothing of Python's outside the gate.
+ * Nobody asks for the GIL with the gate's lock.
  */
 #include "module.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
-#define GATE_IS_CLOSED 0x80000000u
-#define MAX_DRAIN_MS 2000
-#define NS_PER_MS 1000000
+#define MAX_DRAIN_S 2
 
-/* how many callbacks are inside, and GATE_IS_CLOSED */
-static atomic_uint gate;
+static struct {
+	pthread_mutex_t lock; /* guards the next two */
+	bool is_closed;
+	unsigned int num_inside;
+	pthread_cond_t emptied; /* CLOCK_MONOTONIC */
+} gate = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool enter(void)
 {
-	if (!(atomic_fetch_add(&gate, 1) & GATE_IS_CLOSED))
-		return true;
-	(void)atomic_fetch_sub(&gate, 1);
-	return false;
+	bool is_open;
+
+	(void)pthread_mutex_lock(&gate.lock);
+	is_open = !gate.is_closed;
+	gate.num_inside += is_open;
+	(void)pthread_mutex_unlock(&gate.lock);
+	return is_open;
 }
 
+/* A callback that forks comes back in the child too, where it was not counted. */
 static void leave(void)
 {
-	(void)atomic_fetch_sub(&gate, 1);
+	(void)pthread_mutex_lock(&gate.lock);
+	if (gate.num_inside && !--gate.num_inside)
+		(void)pthread_cond_broadcast(&gate.emptied);
+	(void)pthread_mutex_unlock(&gate.lock);
 }
 
-/* In a child of fork nobody else is inside. */
+static void init_emptied(void)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&gate.emptied, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+static void lock_gate(void)
+{
+	(void)pthread_mutex_lock(&gate.lock);
+}
+
+static void unlock_gate(void)
+{
+	(void)pthread_mutex_unlock(&gate.lock);
+}
+
+/* In a child of fork nobody else is inside, and nobody waits. */
 static void empty_gate(void)
 {
-	(void)atomic_fetch_and(&gate, GATE_IS_CLOSED);
+	gate.num_inside = 0;
+	init_emptied();
+	unlock_gate();
+}
+
+static void set_closed(bool is_closed)
+{
+	lock_gate();
+	gate.is_closed = is_closed;
+	unlock_gate();
 }
 
 static PyObject *close_gate(PyObject *self, PyObject *none)
 {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	struct timespec deadline;
 	PyThreadState *thread;
 
 	(void)self;
 	(void)none;
-	(void)atomic_fetch_or(&gate, GATE_IS_CLOSED);
+	set_closed(true);
 	thread = PyEval_SaveThread();
-	for (int i = 0;
-	     i < MAX_DRAIN_MS && atomic_load(&gate) != GATE_IS_CLOSED; i++)
-		(void)nanosleep(&pause, NULL);
+	(void)clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += MAX_DRAIN_S;
+	lock_gate();
+	while (gate.num_inside &&
+	       pthread_cond_timedwait(&gate.emptied, &gate.lock, &deadline) !=
+		       ETIMEDOUT)
+		;
+	unlock_gate();
 	PyEval_RestoreThread(thread);
 	Py_RETURN_NONE;
 }
@@ -75,19 +119,21 @@ static int register_exit(void)
 
 int qbpy_open_callbacks(struct qbpy_state *state)
 {
-	static bool is_told_of_forks;
+	static bool is_set_up;
 
 	state->is_main = !PyInterpreterState_GetID(PyInterpreterState_Get());
 	if (!state->is_main)
 		return 0;
-	if (!is_told_of_forks && pthread_atfork(NULL, NULL, empty_gate)) {
+	if (!is_set_up && pthread_atfork(lock_gate, unlock_gate, empty_gate)) {
 		(void)PyErr_NoMemory();
 		return -1;
 	}
-	is_told_of_forks = true;
+	if (!is_set_up)
+		init_emptied();
+	is_set_up = true;
 	if (register_exit())
 		return -1;
-	(void)atomic_fetch_and(&gate, ~GATE_IS_CLOSED);
+	set_closed(false);
 	return 0;
 }
 
