@@ -124,7 +124,11 @@ static void mark_queued(const struct buffers *buffers)
 		buffers->natives[i]->was_queued = true;
 }
 
-/* What the library says of a model that is not launched, as an exception. */
+/*
+ * What the library says of a model that is not launched, as an exception; it
+ * says so before it allocates. A launch that succeeds on another thread is
+ * none yet while that thread waits for the GIL, for the handle is missing.
+ */
 static int check_launched(struct qbpy_model *self)
 {
 	struct qbrt_pinned_memory *mem = NULL;
@@ -134,7 +138,14 @@ static int check_launched(struct qbpy_model *self)
 		return 0;
 	status = qbrt_model_alloc_output(self->model, 0, &mem);
 	qbrt_pinned_memory_free(mem);
-	return qbpy_check(self->state, status, qbpy_model_device(self));
+	if (status)
+		(void)qbpy_raise(self->state, status, qbpy_model_device(self));
+	else
+		(void)qbpy_raise_text(self->state, QBRT_MODEL_NOT_LAUNCHED,
+				      NULL,
+				      "launch() has not returned yet on "
+				      "another thread");
+	return -1;
 }
 
 /* Pinned memory on the device of the launched model; takes info's shape. */

@@ -197,6 +197,33 @@ def test_threads_share_models_and_inputs(acc):
         model.dispose()
 
 
+# Q740: a launch that has succeeded, and has not returned to Python
+def test_memory_is_allocated_once_a_launch_has_returned():
+    child = run_child(
+        """
+        import sys, threading, qbruntime
+        sys.setswitchinterval(1e-6)
+        acc = qbruntime.Accelerator()
+        def allocate(model):
+            while True:
+                try:
+                    return model.allocate_inputs()
+                except qbruntime.QbNotAliveError:
+                    pass
+        for _ in range(200):
+            model = qbruntime.Model(sys.argv[1])
+            threads = [threading.Thread(target=allocate, args=(model,))
+                       for _ in range(2)]
+            for thread in threads: thread.start()
+            model.launch(acc)
+            for thread in threads: thread.join()
+            model.dispose()
+        """,
+        COPY64,
+    )
+    assert child.stderr == ""
+
+
 # Q742 Q268
 def test_dispose_in_the_middle_of_inferences(acc):
     model = Model(COPY64)
