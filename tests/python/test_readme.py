@@ -22,6 +22,16 @@ def test_the_first_example_has_four_steps():
     assert [name for name in calls if name in steps] == steps
 
 
+def test_the_second_example_prints_what_stands_below_it():
+    pytest.importorskip("numpy")
+    pytest.importorskip("qbruntime")
+    code, output = re.findall(
+        r"```python\n(.*?)```\n+(?:prints `(.*?)`)?", README, re.DOTALL
+    )[1]
+    child = run_child(code.replace("examples/", f"{TOP}/examples/"))
+    assert "model.infer(" in code and child.stdout == f"{output}\n"
+
+
 # Q503
 def test_pinned_memory_is_stable_and_every_device_has_it():
     pytest.importorskip("qbruntime")
