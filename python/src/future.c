@@ -347,8 +347,9 @@ PyDoc_STRVAR(
 	cancel_doc,
 	"cancel($self, /)\n--\n\n"
 	"Have the inference end. True: it had not begun, and has ended by "
-	"this; False: it\nhas ended otherwise, or runs and is told to stop. "
-	"get() of one that ended by it\nraises QbCancelledError.");
+	"this or an earlier\ncall; False: it has ended otherwise, or runs and "
+	"is told to stop. get() of one\nthat ended by it raises "
+	"QbCancelledError.");
 PyDoc_STRVAR(
 	fileno_doc,
 	"fileno($self, /)\n--\n\n"
