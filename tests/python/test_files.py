@@ -46,6 +46,7 @@ def fixture_net(tmp_path: Path) -> Path:
 def read_fifo(path: Path, write: Callable[[], int]) -> tuple[int, bytes]:
     """Exit code of a tool that writes into this FIFO, and what came out."""
     found: list[bytes] = []
+    # a daemon: if nobody writes, it waits beyond the test
     reader = threading.Thread(
         target=lambda: found.append(path.read_bytes()), daemon=True
     )

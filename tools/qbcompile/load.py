@@ -111,15 +111,10 @@ def parse(data: bytes) -> onnx.ModelProto:
 
 def is_text(message: Message) -> bool:
     """Whether all strings are UTF-8: protobuf gives bytes for the others."""
-    for field in message.DESCRIPTOR.fields:
+    for field, value in message.ListFields():
         if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
             continue
-        if field.label == field.LABEL_REPEATED:
-            values = getattr(message, field.name)
-        elif message.HasField(field.name):
-            values = [getattr(message, field.name)]
-        else:
-            continue
+        values = [value] if isinstance(value, (str, bytes, Message)) else value
         if field.type == field.TYPE_STRING:
             good = all(isinstance(value, str) for value in values)
         else:
