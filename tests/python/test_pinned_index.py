@@ -103,8 +103,14 @@ def test_writing_is_numpys(acc, key):
     values.append(array[key].astype("i8") + 1)
     values.append(np.ones((1, 1) + np.shape(array[key])))
     for value in values:
-        pinned[key] = value
-        array[key] = value
+        # from NumPy 2.4 on an element takes no array, not even of one element
+        try:
+            array[key] = value
+        except ValueError:
+            with pytest.raises(ValueError):
+                pinned[key] = value
+        else:
+            pinned[key] = value
         assert same(pinned, array), value
     with pytest.raises(ValueError):
         pinned[key] = np.zeros((2, 7))
