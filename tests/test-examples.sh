@@ -71,11 +71,7 @@ done
 
 # CT12: what the C program says the Python program says too, outputs included.
 PYTHON=${PYTHON:-/usr/bin/python3}
-# a sanitizer's runtime must be there before Python is
-preload=
-case $(sed -n 's/^QBRT_CFLAGS = //p' "$top_builddir/python/Makefile") in
-*-fsanitize=*address*) preload=$(${CC:-gcc} -print-file-name=libasan.so) ;;
-esac
+preload=$(sh "$top_srcdir/tests/preload" "$top_builddir") || exit 1
 call_python() { # program and arguments
 	program=$1
 	shift

@@ -100,10 +100,7 @@ for source in "$work"/*.c; do
 done
 
 awk -v out="$work/README" '/^```/ { file = /^```python$/ ? out "-" ++num ".py" : ""; next } file { print >file }' README.md
-preload=
-case $sanitizer in
-*address*) preload=$(${CC:-cc} -print-file-name=libasan.so) ;;
-esac
+preload=$(sh tests/preload "$build") || exit 1
 if grep -q '^pkgpyexec_DATA' "$build/python/Makefile" && "${PYTHON:-python3}" -c 'import numpy' 2>/dev/null; then
 	for source in "$work"/*.py; do
 		LD_PRELOAD=$preload ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$build/python/stage \

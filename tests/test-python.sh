@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # ST1: the Python tests run against a staged installation, never against the
-# source tree. One TAP line a test.
+# source tree. One TAP line a test. QBRUNTIME_TEST_FILES: not all of them, but
+# these of tests/python.
 set -u
 top=${top_srcdir:?}
 build=${top_builddir:?}
@@ -28,19 +29,46 @@ parent() { # the folder above a staged file's
 	dirname "$(dirname "$(find "$stage" -path "*/$1")")"
 }
 # without the package its tests skip
+runtime=
 if grep -q '^pkgpyexec_DATA' "$build/python/Makefile"; then
 	runtime=$(parent qbruntime/pinned_memory.py)
 fi
-# a sanitizer's runtime must be there before Python is
-preload=
-case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
-*-fsanitize=*address*) preload=$(${CC:-gcc} -print-file-name=libasan.so) ;;
+preload=$(sh "$top/tests/preload" "$build") || exit 1
+where=
+case $preload in
+# some kernels place memory where TSan does not expect any
+*libtsan*) setarch -R true 2>/dev/null && where="setarch -R" ;;
 esac
+run() { # the Python's arguments
+	# shellcheck disable=SC2086
+	env LD_PRELOAD="$preload" PYTHONDONTWRITEBYTECODE=1 \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+		TSAN_OPTIONS="halt_on_error=0:die_after_fork=0:log_path=$stage/tsan" \
+		PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}" \
+		LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
+		QBRUNTIME_TEST_TOP="$top" \
+		QBRUNTIME_TEST_BUILD="$build" \
+		QBRUNTIME_TEST_BIN="$(dirname "$(find "$stage" -name qbm -path '*/bin/*')")" \
+		$where "$PYTHON" "$@"
+}
 cd "$top/tests/python" || exit 1
-exec env LD_PRELOAD="$preload" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONDONTWRITEBYTECODE=1 \
-	PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}" \
-	LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
-	QBRUNTIME_TEST_TOP="$top" \
-	QBRUNTIME_TEST_BUILD="$build" \
-	QBRUNTIME_TEST_BIN="$(dirname "$(find "$stage" -name qbm -path '*/bin/*')")" \
-	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider .
+run -c 'import platform, numpy, onnx
+print("# Python", platform.python_version(), "NumPy", numpy.__version__, "onnx", onnx.__version__)'
+# tests skip what cannot be imported: what was built must not be that
+if [ -n "$runtime" ] && ! run -c 'import qbruntime' >"$stage/log" 2>&1; then
+	sed 's/^/# /' "$stage/log"
+	echo "not ok 1 - the package that was built can be imported"
+	echo "1..1"
+	exit 1
+fi
+# shellcheck disable=SC2086
+run "$top/tests/pytest-tap" -q -p no:cacheprovider ${QBRUNTIME_TEST_FILES:-.}
+status=$?
+# of any process of the tests, whatever became of it
+for report in "$stage"/tsan.*; do
+	if [ -s "$report" ]; then
+		sed 's/^/# /' "$report"
+		status=1
+	fi
+done
+exit $status

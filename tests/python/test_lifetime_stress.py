@@ -149,13 +149,16 @@ def test_ctrl_c_ends_infer(arguments):
             "array, out": (array, out),
             "batch": (np.stack([array] * 3),),
         }
-        threads = len(os.listdir("/proc/self/task")) + 1
+        counted = threading.Event()
         def interrupt():
+            threads = len(os.listdir("/proc/self/task"))
+            counted.set()
             while len(os.listdir("/proc/self/task")) <= threads:
                 pass
             os.kill(os.getpid(), signal.SIGINT)
         thread = threading.Thread(target=interrupt, daemon=True)
         thread.start()
+        counted.wait()
         try:
             model.infer(*arguments[sys.argv[2]])
         except KeyboardInterrupt:
