@@ -187,7 +187,7 @@ def test_another_interpreter_has_no_callbacks():
             assert future.wait_for(-1)
         '''
         import textwrap
-        other = interpreters.create()
+        other = interpreters.create(isolated=False)
         path = f"path = {sys.argv[1]!r}\\n"
         interpreters.run_string(other, path + textwrap.dedent(code))
         interpreters.destroy(other)

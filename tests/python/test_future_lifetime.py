@@ -7,7 +7,14 @@ import threading
 import weakref
 
 import pytest
-from runtime_cases import COPY64, SANITIZED, count_fds, resident_kib, run_async
+from runtime_cases import (
+    COPY64,
+    COUNTED,
+    SANITIZED,
+    count_fds,
+    resident_kib,
+    run_async,
+)
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -280,6 +287,7 @@ def test_a_child_of_fork_has_none_of_them():
         told.wait()
         """,
         QBRUNTIME_SOFT_FAULT="hang:count=2",
+        PYTHONWARNINGS="ignore::DeprecationWarning",  # of fork, from 3.12 on
     )
     assert (child.stdout, child.stderr) == ("of the parent\n", "")
 
@@ -316,7 +324,7 @@ def test_nothing_leaks(asynchronous):
         cycle(asynchronous, number)
     call_all_back(asynchronous)
     fds, objects, before = count_fds(), len(gc.get_objects()), resident_kib()
-    counted = (None, True, (), X, asynchronous, qbruntime.Future, cycle)
+    counted = (*COUNTED, X, asynchronous, qbruntime.Future, cycle)
     references = [sys.getrefcount(item) for item in counted]
     for number in range(5000):
         cycle(asynchronous, number)

@@ -27,6 +27,8 @@ def run_script(name, *arguments):
         [sys.executable, script, COPY64, *map(str, arguments)],
         capture_output=True,
         text=True,
+        # from 3.12 on: of a fork beside threads
+        env=dict(os.environ, PYTHONWARNINGS="ignore::DeprecationWarning"),
     )
     assert child.returncode == 0, child.stdout + child.stderr
     assert child.stderr == ""

@@ -271,7 +271,7 @@ def test_another_interpreter_imports_it_too():
         import sys, qbruntime
         before = qbruntime.Accelerator()
         for _ in range(3):
-            other = interpreters.create()
+            other = interpreters.create(isolated=False)
             interpreters.run_string(other, sys.argv[1])
             interpreters.destroy(other)
         print(before.get_device_name())

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import COPY64, count_fds, resident_kib, run_child
+from runtime_cases import COPY64, COUNTED, count_fds, resident_kib, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -373,7 +373,7 @@ def test_nothing_leaks(acc):
         cycle(acc, number)
     gc.collect()
     fds, objects, before = count_fds(), len(gc.get_objects()), resident_kib()
-    counted = (None, True, (), PinnedMemory, np.dtype("f4"), np.asarray, cycle)
+    counted = (*COUNTED, PinnedMemory, np.dtype("f4"), np.asarray, cycle)
     references = [sys.getrefcount(item) for item in counted]
     for number in range(10000):
         cycle(acc, number)
