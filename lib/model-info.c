@@ -6,7 +6,6 @@
 #include "model.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "status.h"
 #include "util.h"
@@ -85,13 +84,6 @@ qbrt_model_get_core_mode(const struct qbrt_model *model)
 QBRT_API size_t qbrt_model_get_activation_slots(const struct qbrt_model *model)
 {
 	return model ? atomic_load(&model->num_slots) : 0;
-}
-
-void qbrt_answer(void *to, size_t size, const void *from, size_t known)
-{
-	memcpy(to, from, size < known ? size : known);
-	if (size > known)
-		memset((char *)to + known, 0, size - known);
 }
 
 QBRT_API void qbrt_model_get_counters(const struct qbrt_model *model,

@@ -299,10 +299,4 @@ extern const char *const qbrt_feature_names[QBRT_NUM_FEATURES];
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
 			   char *text, size_t size);
 
-/*
- * model-info.c: an answer struct of known bytes into the caller's of size; what
- * the library does not know is 0 (Q735).
- */
-void qbrt_answer(void *to, size_t size, const void *from, size_t known);
-
 #endif

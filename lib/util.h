@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arithmetic that cannot wrap unnoticed, rounding, and the way from a member
- * to its struct. A hard limit of 90 lines: what has a home elsewhere goes there.
+ * Arithmetic that cannot wrap unnoticed, rounding, the way from a member to
+ * its struct, and answers in structs of any age. A hard limit of 90 lines: what has a home elsewhere goes there.
  */
 #ifndef QBRT_UTIL_H
 #define QBRT_UTIL_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 /* At the definition of each function of qbrt.h; all else is hidden (SH5). */
@@ -60,6 +61,15 @@ static inline int64_t qbrt_deadline_ns(int64_t duration)
 	if (__builtin_add_overflow(qbrt_now_ns(), duration, &deadline))
 		return INT64_MAX;
 	return deadline;
+}
+
+/* An answer of known bytes into a caller's struct of size (Q735). */
+static inline void qbrt_answer(void *to, size_t size, const void *from,
+			       size_t known)
+{
+	memcpy(to, from, size < known ? size : known);
+	if (size > known)
+		memset((char *)to + known, 0, size - known);
 }
 
 #endif

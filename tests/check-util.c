@@ -54,6 +54,20 @@ START_TEST(rounding_up_keeps_multiples)
 }
 END_TEST
 
+/* Q735 */
+START_TEST(an_answer_fills_a_struct_of_any_size)
+{
+	const uint8_t answer[4] = { 1, 2, 3, 4 };
+	uint8_t room[8];
+
+	memset(room, 9, sizeof(room));
+	qbrt_answer(room, 2, answer, sizeof(answer));
+	ck_assert_mem_eq(room, "\1\2\x9\x9\x9\x9\x9\x9", 8);
+	qbrt_answer(room, 6, answer, sizeof(answer));
+	ck_assert_mem_eq(room, "\1\2\3\4\0\0\x9\x9", 8);
+}
+END_TEST
+
 START_TEST(deadlines_saturate)
 {
 	ck_assert_int_eq(qbrt_deadline_ns(INT64_MAX), INT64_MAX);
@@ -120,6 +134,7 @@ int main(void)
 		QBRT_TEST(products_that_do_not_fit_are_told),
 		QBRT_TEST(powers_of_two_are_known),
 		QBRT_TEST(rounding_up_keeps_multiples),
+		QBRT_TEST(an_answer_fills_a_struct_of_any_size),
 		QBRT_TEST(deadlines_saturate),
 		QBRT_TEST(a_member_leads_to_its_struct),
 		QBRT_TEST(counters_lose_nothing),
