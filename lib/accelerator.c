@@ -98,6 +98,7 @@ static void close_device(struct qbrt_device *device)
 		qbrt_trace_remove_device(device->facts.instance);
 	}
 	qbrt_device_pools_free(device->pools);
+	qbrt_device_free_texts(device);
 	free(device);
 	qbrt_uncount(open_devices);
 }

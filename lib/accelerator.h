@@ -22,6 +22,7 @@
 #define QBRT_MAX_QUEUES 256
 
 struct qbrt_job;
+struct qbrt_firmware_text;
 
 /* Of a unit above this one; first member of the unit's own struct. */
 struct qbrt_device_part {
@@ -43,6 +44,8 @@ struct qbrt_device {
 	struct qbrt_device_pools *pools;
 	/* retire.c's, made when first needed; stopped by the last close */
 	_Atomic(struct qbrt_device_part *) retire;
+	/* accelerator-query.c's: what callers have pointers to */
+	_Atomic(struct qbrt_firmware_text *) firmware_texts;
 	atomic_uint references;   /* becomes 0 under the registry lock */
 	struct qbrt_device *next; /* registry lock */
 };
@@ -50,6 +53,9 @@ struct qbrt_device {
 struct qbrt_accelerator {
 	struct qbrt_device *device;
 };
+
+/* accelerator-query.c: of the last close. */
+void qbrt_device_free_texts(struct qbrt_device *device);
 
 struct qbrt_device *qbrt_device_ref(struct qbrt_device *device);
 void qbrt_device_unref(struct qbrt_device *device);

@@ -90,6 +90,7 @@ int qbrt_device_facts_query(const struct qbrt_kmd *kmd, int file,
 		return -EPROTO;
 	device->name[sizeof(device->name) - 1] = '\0';
 	device->product[sizeof(device->product) - 1] = '\0';
+	device->serial[sizeof(device->serial) - 1] = '\0';
 	for (i = 0; i < device->num_regions && i < QBRT_MAX_REGIONS; i++) {
 		struct drm_qbnpu_query_memory region = { 0 };
 

@@ -13,6 +13,7 @@
 #include "dtype.h"
 #include "status.h"
 #include "util.h"
+#include "uuid.h"
 
 /* Container versions that this library reads: major << 16 | minor. */
 #define CONTAINER_MIN (1u << 16)
@@ -22,10 +23,37 @@ struct qbrt_device_info {
 	char id[48];
 	char node[64];
 	char uapi_version[24];
+	char uuid[QBRT_UUID_TEXT_SIZE];
 	char name[32];
 	int number;
+	struct qbrt_name_list features;
+	struct qbrt_name_list isa_features;
+	struct qbrt_name_list backends;
 	struct qbrt_device_facts facts;
 };
+
+/* docs/spec/qbinfo.md, 7: it survives reboots and other slots. */
+static void fill_uuid(struct qbrt_device_info *info)
+{
+	const struct drm_qbnpu_query_device *device = &info->facts.device;
+	char url[QBRT_UUID_MAX_URL];
+
+	if (!*device->serial)
+		return;
+	(void)snprintf(url, sizeof(url), "qbnpu:%s:%s", info->name,
+		       device->serial);
+	qbrt_uuid_of_url(url, info->uuid);
+}
+
+static void fill_names(struct qbrt_device_info *info)
+{
+	const struct drm_qbnpu_query_device *device = &info->facts.device;
+
+	qbrt_list_features(device->features, &info->features);
+	qbrt_list_isa_features(device->isa_features, &info->isa_features);
+	if (device->kind == DRM_QBNPU_KIND_SOFTWARE)
+		qbrt_list_backends(&info->backends);
+}
 
 struct qbrt_device_info *
 qbrt_device_info_alloc(const struct qbrt_found_device *device)
@@ -43,6 +71,8 @@ qbrt_device_info_alloc(const struct qbrt_found_device *device)
 	(void)snprintf(info->uapi_version, sizeof(info->uapi_version), "%u.%u",
 		       device->facts.device.uapi_major,
 		       device->facts.device.uapi_minor);
+	fill_uuid(info);
+	fill_names(info);
 	return info;
 }
 
@@ -326,4 +356,121 @@ QBRT_API uint32_t
 qbrt_device_info_get_container_max(const struct qbrt_device_info *info)
 {
 	return info ? CONTAINER_MAX : 0;
+}
+
+QBRT_API const char *
+qbrt_device_info_get_serial(const struct qbrt_device_info *info)
+{
+	return info ? text_or_null(info->facts.device.serial) : NULL;
+}
+
+QBRT_API const char *
+qbrt_device_info_get_uuid(const struct qbrt_device_info *info)
+{
+	return info ? text_or_null(info->uuid) : NULL;
+}
+
+QBRT_API enum qbrt_device_state
+qbrt_device_info_get_state(const struct qbrt_device_info *info)
+{
+	if (!info)
+		return QBRT_DEVICE_STATE_NONE;
+	switch (info->facts.device.state) {
+	case DRM_QBNPU_STATE_READY:
+		return QBRT_DEVICE_STATE_READY;
+	case DRM_QBNPU_STATE_RESETTING:
+		return QBRT_DEVICE_STATE_RESETTING;
+	case DRM_QBNPU_STATE_DEGRADED:
+		return QBRT_DEVICE_STATE_DEGRADED;
+	case DRM_QBNPU_STATE_LOST:
+		return QBRT_DEVICE_STATE_LOST;
+	default:
+		return QBRT_DEVICE_STATE_NONE;
+	}
+}
+
+/* Of the regions that pinned memory takes one after the other (Q472). */
+QBRT_API uint64_t
+qbrt_device_info_get_contiguous_free(const struct qbrt_device_info *info)
+{
+	uint64_t largest = 0;
+	size_t i;
+
+	for (i = 0; info && i < QBRT_MAX_REGIONS; i++) {
+		const struct drm_qbnpu_query_memory *region =
+			&info->facts.regions[i];
+
+		if (is_mappable(info, i) &&
+		    region->flags & DRM_QBNPU_REGION_LARGEST_KNOWN &&
+		    region->largest_free > largest)
+			largest = region->largest_free;
+	}
+	return largest;
+}
+
+QBRT_API uint32_t
+qbrt_device_info_get_isa_version(const struct qbrt_device_info *info)
+{
+	if (!info)
+		return 0;
+	return (uint32_t)info->facts.device.isa_major << 16 |
+	       info->facts.device.isa_minor;
+}
+
+static const char *const *get_names(const struct qbrt_name_list *list,
+				    size_t *num_names)
+{
+	if (num_names)
+		*num_names = list ? list->num : 0;
+	return list ? list->names : NULL;
+}
+
+QBRT_API const char *const *
+qbrt_device_info_get_isa_features(const struct qbrt_device_info *info,
+				  size_t *num_names)
+{
+	return get_names(info ? &info->isa_features : NULL, num_names);
+}
+
+QBRT_API const char *const *
+qbrt_device_info_get_features(const struct qbrt_device_info *info,
+			      size_t *num_names)
+{
+	return get_names(info ? &info->features : NULL, num_names);
+}
+
+QBRT_API const char *const *
+qbrt_device_info_get_backends(const struct qbrt_device_info *info,
+			      size_t *num_names)
+{
+	return get_names(info ? &info->backends : NULL, num_names);
+}
+
+static int64_t to_time(uint64_t ns)
+{
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+QBRT_API void qbrt_device_info_get_limits(const struct qbrt_device_info *info,
+					  struct qbrt_device_limits *limits)
+{
+	struct qbrt_device_limits now = { 0 };
+
+	if (!limits || limits->size < sizeof(limits->size))
+		return;
+	now.size = limits->size;
+	if (info) {
+		const struct drm_qbnpu_query_device *device =
+			&info->facts.device;
+
+		now.max_jobs = device->max_jobs;
+		now.max_queues = device->max_queues;
+		now.max_bindings = device->max_bindings;
+		now.max_programs = device->max_programs;
+		now.max_program_nbytes = device->max_program_size;
+		now.max_pinned_nbytes = device->max_bo_size;
+		now.default_job_time = to_time(device->default_job_ns);
+		now.max_job_time = to_time(device->max_job_ns);
+	}
+	qbrt_answer(limits, now.size, &now, sizeof(now));
 }

@@ -79,6 +79,20 @@ enum qbrt_status
 qbrt_discovery_check_name(const struct qbrt_discovery *discovery,
 			  const char *name);
 
+/* Names of what a device has. */
+struct qbrt_name_list {
+	const char *names[64];
+	size_t num;
+};
+
+/*
+ * device-info-names.c: adds the names of the bits that are set and known, and
+ * of the kernels that a software device may compute with.
+ */
+void qbrt_list_features(uint64_t bits, struct qbrt_name_list *list);
+void qbrt_list_isa_features(uint64_t bits, struct qbrt_name_list *list);
+void qbrt_list_backends(struct qbrt_name_list *list);
+
 /* A snapshot for the caller to free. NULL: no memory. */
 struct qbrt_device_info *
 qbrt_device_info_alloc(const struct qbrt_found_device *device);

@@ -3,7 +3,7 @@
  * Infos: what one says about a device, and the list's arguments and failures.
  * Which devices are listed is check-device-info-probe.c's.
  */
-#include "test-util.h"
+#include "check-device-info.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -198,7 +198,16 @@ START_TEST(getters_of_null_answer_nothing)
 		qbrt_device_info_get_firmware,
 		qbrt_device_info_get_bus,
 		qbrt_device_info_get_node,
+		qbrt_device_info_get_serial,
+		qbrt_device_info_get_uuid,
 	};
+	const char *const *(*const lists[])(const struct qbrt_device_info *,
+					    size_t *) = {
+		qbrt_device_info_get_isa_features,
+		qbrt_device_info_get_features,
+		qbrt_device_info_get_backends,
+	};
+	struct qbrt_device_limits limits, zeros = { .size = sizeof(zeros) };
 	size_t i;
 
 	for (i = 0; i < qbrt_array_size(texts); i++)
@@ -218,6 +227,21 @@ START_TEST(getters_of_null_answer_nothing)
 	ck_assert(!qbrt_device_info_get_pinned_limit(NULL));
 	ck_assert(!qbrt_device_info_get_container_min(NULL));
 	ck_assert(!qbrt_device_info_get_container_max(NULL));
+	ck_assert_int_eq(qbrt_device_info_get_state(NULL),
+			 QBRT_DEVICE_STATE_NONE);
+	ck_assert(!qbrt_device_info_get_contiguous_free(NULL));
+	ck_assert(!qbrt_device_info_get_isa_version(NULL));
+	for (i = 0; i < qbrt_array_size(lists); i++) {
+		size_t num = 77;
+
+		ck_assert_ptr_null(lists[i](NULL, &num));
+		ck_assert_uint_eq(num, 0);
+		ck_assert_ptr_null(lists[i](NULL, NULL));
+	}
+	memset(&limits, 0x5a, sizeof(limits));
+	limits.size = sizeof(limits);
+	qbrt_device_info_get_limits(NULL, &limits);
+	ck_assert_mem_eq(&limits, &zeros, sizeof(limits));
 	qbrt_device_info_free(NULL);
 	qbrt_device_info_list_free(NULL, 3);
 }
@@ -291,6 +315,9 @@ int main(void)
 		QBRT_TEST(
 			each_failing_allocation_gives_a_status_or_a_shorter_list),
 	};
+	struct qbrt_tests all = { .num = 0 };
 
-	return qbrt_test_run("device-info", tests, qbrt_array_size(tests));
+	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
+	add_device_info_caps_tests(&all);
+	return qbrt_test_run("device-info", all.tests, all.num);
 }

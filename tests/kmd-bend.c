@@ -128,6 +128,8 @@ static void bend_device(int file, struct drm_qbnpu_query_device *device)
 		device->instance = kmd_bend.instance;
 	if (kmd_bend.num_regions)
 		device->num_regions = kmd_bend.num_regions;
+	if (kmd_bend.bend_device)
+		kmd_bend.bend_device(device);
 }
 
 static void bend_memory(struct drm_qbnpu_query_memory *memory)
@@ -142,6 +144,8 @@ static void bend_memory(struct drm_qbnpu_query_memory *memory)
 	}
 	if (kmd_bend.is_contiguous)
 		memory->contiguity = DRM_QBNPU_CONTIGUITY_DRIVER;
+	if (kmd_bend.bend_memory)
+		kmd_bend.bend_memory(memory);
 }
 
 static int bend_query(int file, struct drm_qbnpu_query *query)

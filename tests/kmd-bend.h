@@ -37,6 +37,9 @@ struct kmd_bend {
 	uint32_t uapi_major; /* 0: as it is, as everywhere below */
 	uint64_t max_job_ns;
 	uint64_t instance;
+	/* changes more of the answers of QUERY DEVICE and MEMORY; NULL: not */
+	void (*bend_device)(struct drm_qbnpu_query_device *device);
+	void (*bend_memory)(struct drm_qbnpu_query_memory *memory);
 	uint32_t num_regions;
 	bool has_region_flags;
 	uint32_t region_flags[2];

@@ -227,6 +227,23 @@ enum qbrt_device_kind {
 	QBRT_DEVICE_KIND_SOFTWARE = 2
 };
 
+/* How a device is. */
+enum qbrt_device_state {
+	QBRT_DEVICE_STATE_NONE = 0, /* could not be read */
+	QBRT_DEVICE_STATE_READY = 1,
+	QBRT_DEVICE_STATE_RESETTING = 2,
+	QBRT_DEVICE_STATE_DEGRADED = 3, /* a core is off */
+	QBRT_DEVICE_STATE_LOST = 4
+};
+
+/* What a core does now. */
+enum qbrt_core_activity {
+	QBRT_CORE_ACTIVITY_IDLE = 0,
+	QBRT_CORE_ACTIVITY_BUSY = 1,
+	QBRT_CORE_ACTIVITY_STUCK = 2, /* recovery is under way */
+	QBRT_CORE_ACTIVITY_OFF = 3
+};
+
 /*
  * Physical contiguity of a buffer: locked but not proven contiguous, one huge
  * page or run of them (contiguous by construction), guaranteed by the driver.
@@ -257,6 +274,11 @@ enum qbrt_layout {
 #define QBRT_CPU_READ 0x1u
 #define QBRT_CPU_WRITE 0x2u
 
+/* Flags of struct qbrt_firmware_info. */
+#define QBRT_FIRMWARE_CRC 0x1u       /* crc is known */
+#define QBRT_FIRMWARE_SECURE 0x2u    /* the device calls it secure */
+#define QBRT_FIRMWARE_HEARTBEAT 0x4u /* heartbeat is offered */
+
 /* Handles: opaque, made and freed by the functions of their sections. */
 struct qbrt_device_info;
 struct qbrt_accelerator;
@@ -268,10 +290,10 @@ struct qbrt_stream;
 
 /*
  * Value types. Frozen for good: qbrt_core_id, qbrt_slice, qbrt_array,
- * qbrt_batch_item. The others begin with size, which the caller sets to
- * sizeof: of options, a shorter struct is filled up with defaults and unknown
- * bytes must be 0; of answers, that many bytes are written. Fields called
- * reserved are 0.
+ * qbrt_batch_item, qbrt_reading, qbrt_core_state, qbrt_device_event. The others
+ * begin with size, which the caller sets to sizeof: of options, a shorter
+ * struct is filled up with defaults and unknown bytes must be 0; of answers,
+ * that many bytes are written. Fields called reserved are 0.
  */
 
 /* One core. */
@@ -417,6 +439,66 @@ struct qbrt_model_counters {
 	uint64_t input_nbytes, output_nbytes, copied_nbytes;
 	/* ns between submit and start; on cores, summed over those used */
 	int64_t queue_time, device_time;
+};
+
+/*
+ * One value of a sensor or a counter. Ids, their names, indices and units:
+ * qbrt_accelerator_query(3).
+ */
+struct qbrt_reading {
+	uint32_t id;    /* for qbrt_sensor_name, qbrt_counter_name */
+	uint32_t index; /* which one, where there are several */
+	int64_t value;
+};
+
+/* One core and its account. */
+struct qbrt_core_state {
+	struct qbrt_core_id core_id;
+	enum qbrt_core_activity activity;
+	uint32_t queued;   /* job items that wait for it */
+	uint64_t jobs;     /* job items done; a job has one per batch item */
+	int64_t busy_time; /* ns since attach, grows while it is busy */
+	uint32_t resets;
+	uint32_t reserved;
+};
+
+/* Something that happened to a device. */
+struct qbrt_device_event {
+	uint64_t sequence; /* counts from 1, without gaps */
+	int64_t time;      /* ns, CLOCK_MONOTONIC */
+	uint32_t kind;     /* for qbrt_device_event_name */
+	enum qbrt_status status;
+	struct qbrt_core_id core_id; /* both ERROR: no core */
+	/*
+	 * of the kind's own, else 0: [0] is the number of a job in its queue,
+	 * of this process, or the rule that a device's lie broke
+	 */
+	uint64_t args[2];
+};
+
+/* What one device takes. */
+struct qbrt_device_limits {
+	size_t size;
+	uint32_t max_jobs;     /* queued and running, in one queue */
+	uint32_t max_queues;   /* of one open device */
+	uint32_t max_bindings; /* inputs, outputs, states of one program */
+	uint32_t max_programs; /* of one open device; a variant has one */
+	uint64_t max_program_nbytes;
+	uint64_t max_pinned_nbytes; /* of one buffer */
+	int64_t default_job_time;   /* ns, of a job without a limit */
+	int64_t max_job_time;       /* ns, the longest limit of a job */
+};
+
+/* The firmware; version and build: as long as the accelerator. */
+struct qbrt_firmware_info {
+	size_t size;
+	const char *version; /* NULL: not known */
+	const char *build;   /* NULL: not known */
+	int64_t heartbeat; /* ns, CLOCK_MONOTONIC, of the last sign of life; 0:
+			      not known */
+	int64_t uptime;    /* ns; 0: not known */
+	uint32_t crc;
+	uint32_t flags; /* QBRT_FIRMWARE_... */
 };
 
 /*
@@ -757,6 +839,109 @@ qbrt_device_info_get_container_min(const struct qbrt_device_info *info);
 uint32_t
 qbrt_device_info_get_container_max(const struct qbrt_device_info *info);
 
+/*
+ * The serial number; NULL: none, or not known.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_info_get_serial(const struct qbrt_device_info *info);
+
+/*
+ * An id of this one device that survives reboots and other slots, 36 lower-case
+ * characters; NULL without a serial number, so of software devices.
+ * The string belongs to info.
+ * Threads: any. Since: 0.1. Source: RFC 9562, version 5 in the namespace of
+ * URLs, over "qbnpu:", the name, ":" and the serial number.
+ */
+const char *qbrt_device_info_get_uuid(const struct qbrt_device_info *info);
+
+/*
+ * How the device was when the snapshot was taken.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_device_state
+qbrt_device_info_get_state(const struct qbrt_device_info *info);
+
+/*
+ * The largest pinned memory with QBRT_PINNED_REQUIRE_CONTIGUOUS that would have
+ * succeeded, in bytes; 0: none, or not known.
+ * Threads: any. Since: 0.1.
+ */
+uint64_t
+qbrt_device_info_get_contiguous_free(const struct qbrt_device_info *info);
+
+/*
+ * The newest version of programs that the device runs: major << 16 | minor.
+ * Threads: any. Since: 0.1.
+ */
+uint32_t qbrt_device_info_get_isa_version(const struct qbrt_device_info *info);
+
+/*
+ * What programs of the device may use, by name, in the order of the feature
+ * bits: "int8", "half", ... Bits that this library has no name for are left out.
+ * num_names: how many there are.
+ * The array and the strings belong to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *const *
+qbrt_device_info_get_isa_features(const struct qbrt_device_info *info,
+				  size_t *num_names);
+
+/*
+ * What the driver offers, by name, in the order of the feature bits:
+ * "syncobj_timeline", "dmabuf_export", ... Bits that this library has no name
+ * for are left out. num_names: how many there are.
+ * The array and the strings belong to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *const *
+qbrt_device_info_get_features(const struct qbrt_device_info *info,
+			      size_t *num_names);
+
+/*
+ * The kernels that a software device can compute with: "ref", and "onednn"
+ * where that plugin is installed; none of hardware. num_names: how many there
+ * are.
+ * The array and the strings belong to info.
+ * Threads: any. Since: 0.1.
+ */
+const char *const *
+qbrt_device_info_get_backends(const struct qbrt_device_info *info,
+			      size_t *num_names);
+
+/*
+ * What the device takes at most.
+ * limits: its size is set by the caller; of NULL info all else is 0.
+ * Threads: any. Since: 0.1.
+ */
+void qbrt_device_info_get_limits(const struct qbrt_device_info *info,
+				 struct qbrt_device_limits *limits);
+
+/*
+ * The name of a sensor, for example "temperature"; of a number that this
+ * library does not know "Unknown".
+ * The string is constant.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_sensor_name(uint32_t id);
+
+/*
+ * The name of a counter, for example "submitted"; of 1001 to 1999, programs
+ * refused by rule 1 to 999 of the validator, "rejected_by_rule"; of a number
+ * that this library does not know "Unknown".
+ * The string is constant.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_counter_name(uint32_t id);
+
+/*
+ * The name of a kind of event, for example "timeout"; of a number that this
+ * library does not know "Unknown".
+ * The string is constant.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_device_event_name(uint32_t kind);
+
 /* Accelerator */
 
 /*
@@ -825,6 +1010,73 @@ QBRT_MUST_CHECK enum qbrt_status
 qbrt_accelerator_query_cores(const struct qbrt_accelerator *acc,
 			     struct qbrt_core_id *cores, size_t max_cores,
 			     size_t *num_cores);
+
+/*
+ * What is known of the firmware, now.
+ * info: its size is set by the caller.
+ * QBRT_NOT_IMPLEMENTED: nothing is known, as of every software device.
+ * QBRT_FORKED_PROCESS: opened before fork. QBRT_ACC_DEVICE_LOST.
+ * Ownership: the strings belong to acc.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_firmware(const struct qbrt_accelerator *acc,
+				struct qbrt_firmware_info *info);
+
+/*
+ * The sensors, as last measured, at most a second ago. What the device lacks is
+ * not among them; a software device has none.
+ * readings: room for max_readings of them, may be NULL when that is 0.
+ * num_readings: how many there are; at most max_readings are written.
+ * QBRT_FORKED_PROCESS: opened before fork. QBRT_ACC_DEVICE_LOST.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_sensors(const struct qbrt_accelerator *acc,
+			       struct qbrt_reading *readings,
+			       size_t max_readings, size_t *num_readings);
+
+/*
+ * What all users of the device have done since it was attached. What the device
+ * does not count is not among the counters.
+ * readings: room for max_readings of them, may be NULL when that is 0.
+ * num_readings: how many there are; at most max_readings are written.
+ * QBRT_FORKED_PROCESS: opened before fork. QBRT_ACC_DEVICE_LOST.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_counters(const struct qbrt_accelerator *acc,
+				struct qbrt_reading *readings,
+				size_t max_readings, size_t *num_readings);
+
+/*
+ * The cores, by cluster and core, the global ones after the local ones. How
+ * busy one was is a difference of busy_time over a difference of time.
+ * states: room for max_states of them, may be NULL when that is 0. num_states:
+ * how many there are; at most max_states are written.
+ * QBRT_FORKED_PROCESS: opened before fork. QBRT_ACC_DEVICE_LOST.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_core_states(const struct qbrt_accelerator *acc,
+				   struct qbrt_core_state *states,
+				   size_t max_states, size_t *num_states);
+
+/*
+ * What happened to the device, oldest first, from a sequence number on. The
+ * last 256 events are kept: a first sequence above the one asked for says how
+ * many were lost. A lost device tells them too.
+ * first_sequence: 0 and 1 mean all. events: room for max_events of them, may be
+ * NULL when that is 0. num_events: how many there are; at most max_events are
+ * written.
+ * QBRT_FORKED_PROCESS: opened before fork.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_accelerator_query_events(const struct qbrt_accelerator *acc,
+			      uint64_t first_sequence,
+			      struct qbrt_device_event *events,
+			      size_t max_events, size_t *num_events);
 
 /* Pinned memory */
 
