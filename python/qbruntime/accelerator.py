@@ -4,7 +4,12 @@
 from .qbruntime import Accelerator
 from .type import (
     CoreId,
+    CoreState,
+    DeviceEvent,
     DeviceInfo,
+    DeviceLimits,
+    FirmwareInfo,
+    Reading,
     get_available_device_numbers,
     get_available_devices,
 )
@@ -12,7 +17,12 @@ from .type import (
 __all__ = [
     "Accelerator",
     "CoreId",
+    "CoreState",
+    "DeviceEvent",
     "DeviceInfo",
+    "DeviceLimits",
+    "FirmwareInfo",
+    "Reading",
     "get_available_device_numbers",
     "get_available_devices",
 ]

@@ -229,9 +229,33 @@ DeviceInfo = _namedtuple(
     "id name number kind family product clusters local_cores_per_cluster "
     "global_cores_per_cluster core_modes dtypes memory_total memory_free "
     "pinned_limit contiguity_classes driver driver_version uapi_version firmware "
-    "bus node numa_node container_versions",
+    "bus node numa_node container_versions serial uuid state contiguous_free "
+    "isa_version isa_features features backends limits",
 )
 DeviceInfo.__doc__ = "A device; what is not known is None, sizes are bytes."
+
+DeviceLimits = _namedtuple(
+    "DeviceLimits",
+    "max_jobs max_queues max_bindings max_programs max_program_nbytes "
+    "max_pinned_nbytes default_job_time_ns max_job_time_ns",
+)
+DeviceLimits.__doc__ = """What a device takes at most: jobs in one queue that are not
+complete, queues and programs of one process, bindings and bytes of a program, bytes of
+one buffer; and how long a job may run that has no limit, and that has one."""
+
+Reading = _namedtuple("Reading", "id name place value")
+Reading.__doc__ = "One value of a sensor; place: which one, if there are several."
+
+CoreState = _namedtuple("CoreState", "core_id activity queued jobs busy_time_ns resets")
+CoreState.__doc__ = "One core and its account."
+
+DeviceEvent = _namedtuple("DeviceEvent", "sequence time_ns kind status core_id args")
+DeviceEvent.__doc__ = "Something that happened to a device; core_id None: to no core."
+
+FirmwareInfo = _namedtuple(
+    "FirmwareInfo", "version build crc is_secure heartbeat_ns uptime_ns"
+)
+FirmwareInfo.__doc__ = "The firmware of a device; what is not known is None."
 
 from .qbruntime import (  # noqa: E402
     ModelConfig,
@@ -252,10 +276,15 @@ __all__ = [
     "CoreAllocationPolicy",
     "CoreId",
     "CoreMode",
+    "CoreState",
     "DataType",
+    "DeviceEvent",
     "DeviceInfo",
+    "DeviceLimits",
+    "FirmwareInfo",
     "LogLevel",
     "ModelConfig",
+    "Reading",
     "Scale",
     "StatusCode",
     "get_available_device_numbers",

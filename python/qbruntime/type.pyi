@@ -16,10 +16,15 @@ __all__ = [
     "CoreAllocationPolicy",
     "CoreId",
     "CoreMode",
+    "CoreState",
     "DataType",
+    "DeviceEvent",
     "DeviceInfo",
+    "DeviceLimits",
+    "FirmwareInfo",
     "LogLevel",
     "ModelConfig",
+    "Reading",
     "Scale",
     "StatusCode",
     "get_available_device_numbers",
@@ -290,3 +295,52 @@ class DeviceInfo(NamedTuple):
     node: str | None
     numa_node: int | None
     container_versions: tuple[str, str]
+    serial: str | None
+    uuid: str | None
+    state: str | None
+    contiguous_free: int
+    isa_version: str
+    isa_features: list[str]
+    features: list[str]
+    backends: list[str]
+    limits: DeviceLimits
+
+class DeviceLimits(NamedTuple):
+    max_jobs: int
+    max_queues: int
+    max_bindings: int
+    max_programs: int
+    max_program_nbytes: int
+    max_pinned_nbytes: int
+    default_job_time_ns: int
+    max_job_time_ns: int
+
+class Reading(NamedTuple):
+    id: int
+    name: str
+    place: int
+    value: int
+
+class CoreState(NamedTuple):
+    core_id: CoreId
+    activity: str
+    queued: int
+    jobs: int
+    busy_time_ns: int
+    resets: int
+
+class DeviceEvent(NamedTuple):
+    sequence: int
+    time_ns: int
+    kind: str
+    status: StatusCode
+    core_id: CoreId | None
+    args: tuple[int, int]
+
+class FirmwareInfo(NamedTuple):
+    version: str | None
+    build: str | None
+    crc: int | None
+    is_secure: bool
+    heartbeat_ns: int | None
+    uptime_ns: int | None

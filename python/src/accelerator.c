@@ -398,7 +398,13 @@ static PyType_Spec spec = {
 
 int qbpy_add_accelerator(PyObject *module)
 {
+	struct qbpy_state *state;
+
 	if (qbpy_add_type(module, QBPY_ACCELERATOR_HANDLE, &handle_spec, NULL))
 		return -1;
-	return qbpy_add_type(module, QBPY_ACCELERATOR, &spec, NULL);
+	if (qbpy_add_type(module, QBPY_ACCELERATOR, &spec, NULL))
+		return -1;
+	state = PyModule_GetState(module);
+	return qbpy_add_methods(state->types[QBPY_ACCELERATOR],
+				qbpy_query_methods);
 }

@@ -327,8 +327,8 @@ PyObject *qbpy_mask_to_list(struct qbpy_state *state, enum qbpy_class which,
 	return list;
 }
 
-static PyObject *make_core_id(struct qbpy_state *state,
-			      const struct qbrt_core_id *core_id)
+PyObject *qbpy_core_id(struct qbpy_state *state,
+		       const struct qbrt_core_id *core_id)
 {
 	return PyObject_CallFunction(state->classes[QBPY_CORE_ID], "ll",
 				     (long)core_id->cluster,
@@ -341,7 +341,7 @@ PyObject *qbpy_cores_to_list(struct qbpy_state *state,
 	PyObject *list = PyList_New(0);
 
 	for (size_t i = 0; list && i < num; i++) {
-		PyObject *core_id = make_core_id(state, &cores[i]);
+		PyObject *core_id = qbpy_core_id(state, &cores[i]);
 
 		if (!core_id || PyList_Append(list, core_id))
 			Py_CLEAR(list);

@@ -5,6 +5,8 @@
 #include "module.h"
 
 static const char *const kind_names[] = { "none", "hardware", "software" };
+static const char *const state_names[] = { NULL, "ready", "resetting",
+					   "degraded", "lost" };
 static const char *const class_names[] = { "none", "locked", "hugepage",
 					   "driver" };
 
@@ -36,19 +38,75 @@ static PyObject *classes_to_list(uint32_t mask)
 	return list;
 }
 
+static PyObject *version_text(uint32_t version)
+{
+	return PyUnicode_FromFormat("%u.%u", (unsigned int)version >> 16,
+				    (unsigned int)version & 0xffff);
+}
+
 /* (oldest, newest) */
 static PyObject *container_versions(const struct qbrt_device_info *info)
 {
-	uint32_t min = qbrt_device_info_get_container_min(info);
-	uint32_t max = qbrt_device_info_get_container_max(info);
-
 	return Py_BuildValue(
-		"(NN)", PyUnicode_FromFormat("%u.%u", min >> 16, min & 0xffff),
-		PyUnicode_FromFormat("%u.%u", max >> 16, max & 0xffff));
+		"(NN)", version_text(qbrt_device_info_get_container_min(info)),
+		version_text(qbrt_device_info_get_container_max(info)));
 }
 
-PyObject *qbpy_info_to_tuple(struct qbpy_state *state,
+static PyObject *names_to_list(const char *const *names, size_t num)
+{
+	PyObject *list = PyList_New(0);
+
+	for (size_t i = 0; list && i < num; i++) {
+		PyObject *name = PyUnicode_FromString(names[i]);
+
+		if (!name || PyList_Append(list, name))
+			Py_CLEAR(list);
+		Py_XDECREF(name);
+	}
+	return list;
+}
+
+static PyObject *make_limits(struct qbpy_state *state,
 			     const struct qbrt_device_info *info)
+{
+	struct qbrt_device_limits limits = { .size = sizeof(limits) };
+
+	qbrt_device_info_get_limits(info, &limits);
+	return PyObject_CallFunction(
+		state->classes[QBPY_DEVICE_LIMITS], "IIIIKKLL",
+		(unsigned int)limits.max_jobs, (unsigned int)limits.max_queues,
+		(unsigned int)limits.max_bindings,
+		(unsigned int)limits.max_programs,
+		(unsigned long long)limits.max_program_nbytes,
+		(unsigned long long)limits.max_pinned_nbytes,
+		(long long)limits.default_job_time,
+		(long long)limits.max_job_time);
+}
+
+/* What the device is in, takes and offers: the last fields of DeviceInfo. */
+static PyObject *caps_to_tuple(struct qbpy_state *state,
+			       const struct qbrt_device_info *info)
+{
+	const char *const *isa_features, *const *features, *const *backends;
+	size_t num_isa, num_features, num_backends;
+
+	isa_features = qbrt_device_info_get_isa_features(info, &num_isa);
+	features = qbrt_device_info_get_features(info, &num_features);
+	backends = qbrt_device_info_get_backends(info, &num_backends);
+	return Py_BuildValue(
+		"(NNNKNNNNN)", qbpy_text(qbrt_device_info_get_serial(info)),
+		qbpy_text(qbrt_device_info_get_uuid(info)),
+		qbpy_text(state_names[qbrt_device_info_get_state(info)]),
+		(unsigned long long)qbrt_device_info_get_contiguous_free(info),
+		version_text(qbrt_device_info_get_isa_version(info)),
+		names_to_list(isa_features, num_isa),
+		names_to_list(features, num_features),
+		names_to_list(backends, num_backends),
+		make_limits(state, info));
+}
+
+static PyObject *facts_to_tuple(struct qbpy_state *state,
+				const struct qbrt_device_info *info)
 {
 	int numa_node = qbrt_device_info_get_numa_node(info);
 
@@ -78,6 +136,18 @@ PyObject *qbpy_info_to_tuple(struct qbpy_state *state,
 		qbpy_text(qbrt_device_info_get_node(info)),
 		numa_node < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(numa_node),
 		container_versions(info));
+}
+
+PyObject *qbpy_info_to_tuple(struct qbpy_state *state,
+			     const struct qbrt_device_info *info)
+{
+	PyObject *facts = facts_to_tuple(state, info);
+	PyObject *caps = facts ? caps_to_tuple(state, info) : NULL;
+	PyObject *all = caps ? PySequence_Concat(facts, caps) : NULL;
+
+	Py_XDECREF(facts);
+	Py_XDECREF(caps);
+	return all;
 }
 
 /* An item of each device of a list; what is NULL is left out. */

@@ -270,8 +270,13 @@ static int find_classes(struct qbpy_state *state)
 		[QBPY_CORE_ALLOCATION_POLICY] = "CoreAllocationPolicy",
 		[QBPY_CORE_ID] = "CoreId",
 		[QBPY_CORE_MODE] = "CoreMode",
+		[QBPY_CORE_STATE] = "CoreState",
 		[QBPY_DATA_TYPE] = "DataType",
+		[QBPY_DEVICE_EVENT] = "DeviceEvent",
 		[QBPY_DEVICE_INFO] = "DeviceInfo",
+		[QBPY_DEVICE_LIMITS] = "DeviceLimits",
+		[QBPY_FIRMWARE_INFO] = "FirmwareInfo",
+		[QBPY_READING] = "Reading",
 		[QBPY_SCALE] = "Scale",
 		[QBPY_STATUS_CODE] = "StatusCode",
 	};

@@ -102,8 +102,13 @@ enum qbpy_class {
 	QBPY_CORE_ALLOCATION_POLICY,
 	QBPY_CORE_ID,
 	QBPY_CORE_MODE,
+	QBPY_CORE_STATE,
 	QBPY_DATA_TYPE,
+	QBPY_DEVICE_EVENT,
 	QBPY_DEVICE_INFO,
+	QBPY_DEVICE_LIMITS,
+	QBPY_FIRMWARE_INFO,
+	QBPY_READING,
 	QBPY_SCALE,
 	QBPY_STATUS_CODE,
 	QBPY_NUM_CLASSES
@@ -292,6 +297,8 @@ PyObject *qbpy_enum(struct qbpy_state *state, enum qbpy_class which,
 /* A list of the members whose bits are set. */
 PyObject *qbpy_mask_to_list(struct qbpy_state *state, enum qbpy_class which,
 			    uint32_t mask);
+PyObject *qbpy_core_id(struct qbpy_state *state,
+		       const struct qbrt_core_id *core_id);
 /* CoreIds; the cores must be nobody's who may change them meanwhile. */
 PyObject *qbpy_cores_to_list(struct qbpy_state *state,
 			     const struct qbrt_core_id *cores, size_t num);
@@ -338,7 +345,7 @@ PyObject *qbpy_get_handle(PyObject *accelerator);
 /* "aries-rb:0" of an AcceleratorHandle; NULL of NULL. */
 const char *qbpy_acc_id(const PyObject *handle);
 
-/* device_info.c */
+/* device_info.c, device_query.c: methods of Accelerator */
 const char *qbpy_kind_name(const struct qbrt_device_info *info);
 const char *qbpy_contiguity_name(enum qbrt_contiguity contiguity);
 /* The arguments of DeviceInfo. */
@@ -346,6 +353,7 @@ PyObject *qbpy_info_to_tuple(struct qbpy_state *state,
 			     const struct qbrt_device_info *info);
 PyObject *qbpy_device_numbers(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *qbpy_devices(PyObject *module, PyObject *none);
+extern PyMethodDef qbpy_query_methods[];
 
 /* pinned_alloc.c: methods of Accelerator */
 PyObject *qbpy_allocate_pinned(PyObject *object, PyObject *args, PyObject *kw);

@@ -230,6 +230,7 @@ def test_a_child_of_fork_opens_its_own():
         def in_child():
             for call in (
                 acc.info, acc.get_available_cores, acc.supported_core_modes,
+                acc.core_states, acc.counters, acc.events, acc.firmware, acc.sensors,
                 lambda: acc.allocate_pinned_memory(4),
                 lambda: model.infer_pinned_memory(x, y),
                 lambda: model.infer_pinned_memory(x),

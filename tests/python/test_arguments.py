@@ -43,6 +43,7 @@ CALLS = {
         "require_contiguous": (False, (0, "no", None)),
         "alignment": (64, INTS_ONLY),
     },
+    "Accelerator.events": {"first_sequence": (1, INTS_ONLY)},
     "Accelerator.import_pinned_memory": {
         "fd": (0, INTS_ONLY),
         "shape": (4, SHAPES),

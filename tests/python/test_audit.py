@@ -48,10 +48,15 @@ CLASSES = {
 Accelerator(device_name=None, dev_no=None)
 allocate_pinned_memory(shape, dtype=None, *, require_contiguous=False, alignment=64)
 close()
+core_states()
+counters()
+events(first_sequence=1)
+firmware()
 get_available_cores()
 get_device_name()
 import_pinned_memory(fd, shape, dtype, *, offset=0)
 info()
+sensors()
 supported_core_modes()
 """,
     # section 8
@@ -192,7 +197,14 @@ max_height max_width max_channel max_cache_size""",
     "DeviceInfo": """id name number kind family product clusters
 local_cores_per_cluster global_cores_per_cluster core_modes dtypes memory_total
 memory_free pinned_limit contiguity_classes driver driver_version uapi_version
-firmware bus node numa_node container_versions""",
+firmware bus node numa_node container_versions serial uuid state contiguous_free
+isa_version isa_features features backends limits""",
+    "DeviceLimits": """max_jobs max_queues max_bindings max_programs
+max_program_nbytes max_pinned_nbytes default_job_time_ns max_job_time_ns""",
+    "Reading": "id name place value",
+    "CoreState": "core_id activity queued jobs busy_time_ns resets",
+    "DeviceEvent": "sequence time_ns kind status core_id args",
+    "FirmwareInfo": "version build crc is_secure heartbeat_ns uptime_ns",
 }
 METHODS = {
     "BufferInfo": """original_size() reshaped_size() size() original_shape()
@@ -211,16 +223,17 @@ __iter__ __len__ __reduce__ __reduce_ex__ __setitem__""",
     "Scale": "__eq__ __getitem__",
 }
 MODULES = {
-    "accelerator": """Accelerator CoreId DeviceInfo get_available_device_numbers
-get_available_devices""",
+    "accelerator": """Accelerator CoreId CoreState DeviceEvent DeviceInfo DeviceLimits
+FirmwareInfo Reading get_available_device_numbers get_available_devices""",
     "future": "Future",
     "model": """BufferInfo CacheInfo Cluster Core CoreId CoreMode Model ModelConfig
 Scale estimate_memory load""",
     "model_variant_handle": "BufferInfo ModelVariantHandle Scale",
     "pinned_memory": "PinnedMemory",
     "type": """BufferInfo CacheInfo CacheType Cluster Core CoreAllocationPolicy CoreId
-CoreMode DataType DeviceInfo LogLevel ModelConfig Scale StatusCode
-get_available_device_numbers get_available_devices get_model_summary""",
+CoreMode CoreState DataType DeviceEvent DeviceInfo DeviceLimits FirmwareInfo LogLevel
+ModelConfig Reading Scale StatusCode get_available_device_numbers
+get_available_devices get_model_summary""",
     "version": """__api_version__ __git_version__ __product__ __vendor__
 __version__""",
 }
