@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+/*
+ * doctor --capture: writes each file, link, folder and node that is looked at
+ * to a new tree, as --sysroot reads it. What says who or where somebody is
+ * goes through redact(): host name, and the control group's path. The
+ * environment is cut to the variables of section 7, and nothing that holds
+ * command lines or home folders is ever read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "qbinfo.h"
+#include "source.h"
+
+static struct {
+	int folder;
+	const char *name;
+	int err;           /* of the first write that failed */
+	const char *group; /* path of the control group that is renamed */
+} capture = { .folder = -1 };
+
+/* ---- writing ---- */
+
+static void note(int err)
+{
+	if (err && !capture.err)
+		capture.err = err;
+}
+
+/* The folders above path. */
+static void make_folders(const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		char *folder =
+			inventory_format("%.*s", (int)(slash - path), path);
+
+		if (mkdirat(capture.folder, folder, 0755) && errno != EEXIST)
+			note(errno);
+	}
+}
+
+static void write_file(const char *path, const char *text, size_t length)
+{
+	int fd;
+
+	make_folders(path);
+	fd = openat(capture.folder, path,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0644);
+	if (fd < 0) {
+		note(errno);
+		return;
+	}
+	while (length) {
+		ssize_t num = write(fd, text, length);
+
+		if (num < 0) {
+			note(errno);
+			break;
+		}
+		text += num;
+		length -= (size_t)num;
+	}
+	(void)close(fd);
+}
+
+/* ---- redaction ---- */
+
+/* "0::/user.slice/name.service" is "0::/captured". */
+static const char *redact_groups(const char *text)
+{
+	const char *line = strstr(text, "0::/");
+	size_t length;
+
+	if (!line)
+		return "";
+	line += 3;
+	length = strcspn(line, "\n");
+	if (length > 1)
+		capture.group = inventory_format("%.*s", (int)length, line);
+	return length > 1 ? "0::/captured\n" : "0::/\n";
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* The lines of /proc/self/status that are asked for. */
+static const char *redact_status(const char *text)
+{
+	static const char *const names[] = { "\nUid:", "\nGroups:",
+					     "\nCapEff:" };
+	const char *kept = "Name:\tqbinfo";
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *line = strstr(text, names[i]);
+
+		if (line)
+			kept = inventory_format(
+				"%s%.*s", kept,
+				(int)strcspn(line + 1, "\n") + 1, line);
+	}
+	return inventory_format("%s\n", kept);
+}
+
+static const char *redact(const char *path, const char *text)
+{
+	if (!strcmp(path, "proc/sys/kernel/hostname"))
+		return "host\n";
+	if (!strcmp(path, "proc/self/cgroup") || !strcmp(path, "proc/1/cgroup"))
+		return redact_groups(text);
+	if (!strcmp(path, "proc/self/status"))
+		return redact_status(text);
+	return NULL;
+}
+
+static const char *rename_group(const char *path)
+{
+	const char *root = "sys/fs/cgroup";
+
+	if (capture.group && begins(path, root) &&
+	    begins(path + strlen(root), capture.group))
+		return inventory_format("%s/captured%s", root,
+					path + strlen(root) +
+						strlen(capture.group));
+	return path;
+}
+
+static void keep(enum source_kind kind, const char *path, const char *text,
+		 size_t length)
+{
+	const char *redacted;
+
+	/* what belongs to the loader, or to nobody who reads a capture */
+	if (begins(path, "etc/"))
+		return;
+	path = rename_group(path);
+	switch (kind) {
+	case SOURCE_FILE:
+		redacted = redact(path, text);
+		if (redacted)
+			write_file(path, redacted, strlen(redacted));
+		else
+			write_file(path, text, length);
+		break;
+	case SOURCE_LINK:
+		make_folders(path);
+		if (symlinkat(text, capture.folder, path) && errno != EEXIST)
+			note(errno);
+		break;
+	case SOURCE_FOLDER:
+		make_folders(inventory_format("%s/", path));
+		break;
+	case SOURCE_NODE:
+		write_file(path, "", 0);
+		break;
+	}
+}
+
+/* ---- start and end ---- */
+
+int capture_start(const char *folder)
+{
+	if (source_get_sysroot())
+		return fail(2, "a capture is made of the live system, not "
+			       "of a captured one");
+	if (mkdir(folder, 0755))
+		return fail(1, "%s cannot be made: %s", folder,
+			    errno == EEXIST
+				    ? "it exists; --capture needs a new folder"
+				    : strerror(errno));
+	capture.folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (capture.folder < 0)
+		return fail(1, "%s cannot be opened: %s", folder,
+			    strerror(errno));
+	capture.name = folder;
+	source_set_watch(keep);
+	return 0;
+}
+
+static void write_devices(const struct inventory *inventory)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out) {
+		note(ENOMEM);
+		return;
+	}
+	print_captured(out, &inventory->devices);
+	(void)fclose(out);
+	write_file("devices.json", text, length);
+	free(text);
+}
+
+static void write_clock(const struct inventory *inventory)
+{
+	const char *text = inventory_format(
+		"time %s\nmonotonic_ns %llu\n",
+		record_get_text(inventory->tool, FIELD_TOOL_TIME),
+		(unsigned long long)record_get_integer(
+			inventory->tool, FIELD_TOOL_MONOTONIC, 0));
+
+	write_file("clock", text, strlen(text));
+}
+
+/* Those of env[], whose collector has cut them down already. */
+static void write_environment(struct inventory *inventory)
+{
+	const char *text = "";
+
+	collect_environment(inventory);
+	for (const struct record *line = inventory->env->first; line;
+	     line = line->next)
+		text = inventory_format("%s%s=%s\n", text,
+					record_get_text(line, FIELD_ENV_NAME),
+					record_get_text(line, FIELD_ENV_VALUE));
+	write_file("env", text, strlen(text));
+}
+
+int capture_finish(struct inventory *inventory)
+{
+	source_set_watch(NULL);
+	write_environment(inventory);
+	write_devices(inventory);
+	write_clock(inventory);
+	(void)close(capture.folder);
+	if (capture.err)
+		return fail(1, "%s cannot be written: %s", capture.name,
+			    strerror(capture.err));
+	return 0;
+}

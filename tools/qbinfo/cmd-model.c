@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/* model: each file is looked at; a bad one does not stop the others. */
+#include "collect.h"
+#include "qbinfo.h"
+
+static const enum field_id default_fields[] = { FIELD_MODEL_PATH };
+
+int cmd_model(struct request *request)
+{
+	struct inventory *inventory = &request->inventory;
+	struct document document = {
+		.name = "model",
+		.parts = { { .form = FORM_MODELS,
+			     .list = LIST_MODELS,
+			     .records = &inventory->models } },
+		.num_parts = 1,
+		.inventory = inventory,
+	};
+	struct part *models = &document.parts[0];
+	int worst = 0;
+	int code =
+		select_fields(request, LIST_MODELS, default_fields, 1, models);
+
+	if (code)
+		return code < 0 ? 0 : code;
+	if (request->has[OPTION_OUTPUT])
+		models->form = FORM_TABLE;
+	else
+		select_all(request, LIST_MODELS, models);
+	collect_tool(inventory);
+	for (size_t i = 0; i < request->arguments.num; i++) {
+		struct failure what = { .exit = 0 };
+
+		what.exit =
+			collect_model(inventory, request->arguments.items[i],
+				      &what.message, &what.status);
+		if (!what.exit)
+			continue;
+		/* 8 is worse than 5: the file will never load */
+		worst = what.exit > worst ? what.exit : worst;
+		add_warning(inventory, what.message, "qbm verify");
+		(void)fail_with(&what);
+	}
+	if (!inventory->models.num)
+		return worst;
+	if (worst)
+		document.failure = get_failure();
+	code = show_document(request, &document);
+	return worst ? worst : code;
+}

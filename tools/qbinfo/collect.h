@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectors: each fills its part of the inventory, in any order that the
+ * comments name. Live or under --sysroot is decided inside them.
+ */
+#ifndef QBINFO_COLLECT_H
+#define QBINFO_COLLECT_H
+
+#include <qbruntime/qbrt.h>
+
+#include "inventory.h"
+
+/* The tool, its library, time and host. */
+void collect_tool(struct inventory *inventory);
+
+/*
+ * The devices, through qbrt.h; under --sysroot from nodes (which are there
+ * before), replies and devices.json. A failure is kept in inventory->failed.
+ */
+void collect_devices(struct inventory *inventory);
+/* driver.*: after the devices and the nodes. */
+void collect_driver(struct inventory *inventory);
+/* Ids of devices that the visibility variables hide, or NULL. Live only. */
+char *collect_hidden(const struct inventory *inventory);
+
+/*
+ * Other DRM nodes, and ours. with_versions: asks each node of another driver
+ * for its version; else only those are opened that sysfs does not name.
+ */
+void collect_nodes(struct inventory *inventory, bool with_versions);
+/* A "!" line for each node of ours that did not answer: after the devices. */
+void collect_silent_nodes(struct inventory *inventory);
+
+/* Asks a node of ours that is not in the list; of collect-drm.c. */
+void collect_own_reason(struct own_node *own);
+
+/* state, and a "!" line if it is not ready: after the id. */
+void collect_state(struct inventory *inventory, struct record *device,
+		   unsigned int state);
+/* aliases: after the name. */
+void collect_aliases(struct record *device);
+/* The words of the bits of a mask of core modes: bit n is mode n. */
+void collect_modes(struct record *record, enum field_id field, uint32_t mask);
+
+/* limits.* and env of each device, and which limit of pinned memory rules. */
+void collect_limits(struct inventory *inventory);
+void collect_environment(struct inventory *inventory);
+
+/* Of collect-proc.c, for doctor too. NULL: not set. */
+const char *environment_get(const char *name);
+/* false: no limit or not known, see err (0: no limit). */
+bool limit_get_memlock(uint64_t *bytes);
+/* Whether CAP_IPC_LOCK makes RLIMIT_MEMLOCK void. */
+bool limit_has_ipc_lock(void);
+/* A file of the control group, "memory.max"; NULL: not there. */
+char *cgroup_read(const char *name);
+
+/* Reads a file that recorded what the kernel answered; NULL: none, or broken.
+ */
+struct json_object;
+struct json_object *reply_read(const char *path, int *err);
+/* The reply of a node, "/dev/accel/accel0". */
+struct json_object *reply_read_node(const char *node, int *err);
+struct json_object *reply_get(struct json_object *object, const char *name);
+void collect_reply(struct record *device, struct json_object *query);
+void collect_software(struct inventory *inventory);
+
+/* model FILE; the exit code. */
+int collect_model(struct inventory *inventory, const char *path,
+		  const char **sentence, const char **status);
+
+/* "float32": qbrt_dtype_name in lower case. */
+const char *collect_dtype_word(enum qbrt_dtype dtype);
+
+/* Which qbruntime the first python3 on the path imports. */
+struct python_package {
+	const char *python;  /* NULL: no python3 */
+	const char *folder;  /* NULL: no package of that name */
+	const char *version; /* NULL: not ours */
+	const char *library; /* the file that it has loaded; NULL: none */
+	const char *problem; /* why it could not be asked */
+};
+void collect_python(struct python_package *package, double limit);
+/* The file that this process has loaded; "" if that cannot be told. */
+const char *collect_library_path(void);
+void collect_parts(struct inventory *inventory, double limit);
+
+#endif

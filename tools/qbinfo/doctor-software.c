@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT
+/* Checks of variables, of the software NPU, of libraries and of Python. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <qbruntime/qbrt.h>
+
+#include "collect.h"
+#include "doctor.h"
+#include "source.h"
+
+/* ---- visibility ---- */
+
+static const char *const variables[] = { "QBRUNTIME_VISIBLE_DEVICES",
+					 "MACCEL_VISIBLE_DEVICES",
+					 "MBLT_DEVICES" };
+
+/* Items "N" or "name:N" (Q087), with blanks around them. */
+static bool is_well_formed(const char *text)
+{
+	char *item, *rest;
+	size_t commas = 0, items = 0;
+
+	for (const char *c = text; *c; c++)
+		commas += *c == ',';
+	for (item = strtok_r(inventory_copy(text), ",", &rest); item;
+	     item = strtok_r(NULL, ",", &rest)) {
+		char *colon;
+		uint64_t number;
+
+		item += strspn(item, " \t");
+		item[strcspn(item, " \t")] = '\0';
+		colon = strrchr(item, ':');
+		if (!source_parse_number(colon ? colon + 1 : item, &number))
+			return false;
+		items++;
+	}
+	return !*text || items == commas + 1;
+}
+
+/* The items that no visible device has, or NULL. */
+static const char *find_absent(const struct inventory *inventory,
+			       const char *text)
+{
+	const char *absent = NULL;
+	char *item, *rest;
+
+	for (item = strtok_r(inventory_copy(text), ", \t", &rest); item;
+	     item = strtok_r(NULL, ", \t", &rest)) {
+		const struct record *device = inventory->devices.first;
+		uint64_t number = UINT64_MAX;
+
+		(void)source_parse_number(item, &number);
+		while (device &&
+		       strcasecmp(record_get_text(device, FIELD_ID), item) &&
+		       record_get_integer(device, FIELD_NUMBER, 0) != number)
+			device = device->next;
+		if (!device)
+			absent = absent ? inventory_format("%s, %s", absent,
+							   item)
+					: inventory_copy(item);
+	}
+	return absent;
+}
+
+static void check_deciding(struct doctor *doctor, const char *name,
+			   const char *value)
+{
+	const struct inventory *inventory = doctor->inventory;
+	const char *absent;
+
+	if (!is_well_formed(value)) {
+		doctor_fail(doctor, 3, "visibility",
+			    inventory_format("%s=%s is malformed, so no "
+					     "device is visible",
+					     name, value),
+			    "E-VIS-1",
+			    inventory_format("export %s=0, or unset %s", name,
+					     name));
+		return;
+	}
+	if (!inventory->devices.num) {
+		doctor_fail(doctor, 3, "visibility",
+			    inventory_format("%s=%s hides all devices", name,
+					     value),
+			    "E-VIS-2", inventory_format("unset %s", name));
+		return;
+	}
+	absent = find_absent(inventory, value);
+	if (absent)
+		doctor_warn(doctor, "visibility",
+			    inventory_format("%s=%s names what is not there: "
+					     "%s",
+					     name, value, absent),
+			    "E-VIS-3",
+			    inventory_format("export %s=%d", name,
+					     (int)record_get_integer(
+						     inventory->devices.first,
+						     FIELD_NUMBER, 0)));
+	else
+		doctor_ok(doctor, "visibility",
+			  inventory_format("%s=%s decides", name, value));
+}
+
+void doctor_check_visibility(struct doctor *doctor)
+{
+	const char *deciding = NULL, *value = NULL;
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *other = environment_get(variables[i]);
+
+		if (!other)
+			continue;
+		if (!deciding) {
+			deciding = variables[i];
+			value = other;
+		} else if (strcmp(other, value) != 0) {
+			doctor_warn(doctor, "visibility",
+				    inventory_format("%s=%s contradicts "
+						     "%s=%s, which decides",
+						     variables[i], other,
+						     deciding, value),
+				    "E-VIS-4",
+				    inventory_format("unset %s", variables[i]));
+		}
+	}
+	if (environment_get("MBLT_VISIBLE_DEVICES"))
+		doctor_warn(doctor, "visibility",
+			    "MBLT_VISIBLE_DEVICES is set and has no effect",
+			    "E-VIS-5",
+			    inventory_format(
+				    "export QBRUNTIME_VISIBLE_DEVICES=%s",
+				    environment_get("MBLT_VISIBLE_DEVICES")));
+	if (deciding)
+		check_deciding(doctor, deciding, value);
+	else if (!environment_get("MBLT_VISIBLE_DEVICES"))
+		doctor_ok(doctor, "visibility", "no variable hides a device");
+}
+
+/* ---- the software NPU ---- */
+
+struct digits {
+	struct qbrt_accelerator *acc;
+	struct qbrt_model *model;
+	struct qbrt_pinned_memory *input, *output;
+	unsigned char images[16][64];
+	int answers[16];
+};
+
+/* Lines "number label answer", those with # are the licence. */
+static bool read_answers(const char *folder, int answers[16])
+{
+	FILE *file = fopen(inventory_format("%s/digits-16.txt", folder), "re");
+	char line[256];
+	size_t num = 0;
+	int label;
+
+	while (file && num < 16 && fgets(line, sizeof(line), file)) {
+		if (*line != '#' &&
+		    sscanf(line, "%*d %d %d", &label, &answers[num]) == 2)
+			num++;
+	}
+	if (file)
+		(void)fclose(file);
+	return num == 16;
+}
+
+static bool read_images(const char *folder, unsigned char images[16][64])
+{
+	FILE *file = fopen(inventory_format("%s/digits-16.u8", folder), "re");
+	bool is_whole = file && fread(images, 64, 16, file) == 16;
+
+	if (file)
+		(void)fclose(file);
+	return is_whole;
+}
+
+/* -1: a run failed; else how many answers are those recorded. */
+static int run_digits(struct digits *digits)
+{
+	int right = 0;
+
+	for (size_t i = 0; i < 16; i++) {
+		const float *scores;
+		int best = 0;
+
+		memcpy(qbrt_pinned_memory_get_data(digits->input),
+		       digits->images[i], 64);
+		if (qbrt_model_infer_pinned_memory(digits->model, NULL,
+						   &digits->input, 1,
+						   &digits->output, 1))
+			return -1;
+		scores = qbrt_pinned_memory_get_data(digits->output);
+		for (int j = 1; j < 10; j++) {
+			if (scores[j] > scores[best])
+				best = j;
+		}
+		right += best == digits->answers[i];
+	}
+	return right;
+}
+
+static bool is_digits_model(const struct digits *digits)
+{
+	return qbrt_pinned_memory_get_nbytes(digits->input) == 64 &&
+	       qbrt_pinned_memory_get_nbytes(digits->output) ==
+		       10 * sizeof(float);
+}
+
+static int open_and_run(struct digits *digits, const struct record *device,
+			const char *folder)
+{
+	if (qbrt_accelerator_open(
+		    record_get_text(device, FIELD_NAME),
+		    (int)record_get_integer(device, FIELD_NUMBER, 0),
+		    &digits->acc) ||
+	    qbrt_model_load(inventory_format("%s/digits.qbm", folder), NULL,
+			    &digits->model) ||
+	    qbrt_model_launch(digits->model, digits->acc) ||
+	    qbrt_model_alloc_input(digits->model, 0, &digits->input) ||
+	    qbrt_model_alloc_output(digits->model, 0, &digits->output))
+		return -1;
+	return is_digits_model(digits) ? run_digits(digits) : 0;
+}
+
+static void try_software(struct doctor *doctor, const struct record *device,
+			 const char *folder)
+{
+	struct digits digits = { .acc = NULL };
+	const char *id = record_get_text(device, FIELD_ID);
+	int right;
+
+	if (!read_answers(folder, digits.answers) ||
+	    !read_images(folder, digits.images)) {
+		doctor_fail(doctor, 10, "software",
+			    inventory_format("the digits in %s are not whole",
+					     folder),
+			    "E-SOFT-3", "install libqbruntime again");
+		return;
+	}
+	right = open_and_run(&digits, device, folder);
+	if (right < 0)
+		doctor_fail(doctor, 10, "software",
+			    inventory_format("%s: %s", id, qbrt_error_detail()),
+			    "E-SOFT-1",
+			    "unset QBRUNTIME_SOFT_FAULT QBRUNTIME_SOFT_BACKEND "
+			    "QBRUNTIME_SOFT_MEMORY");
+	else if (right < 16)
+		doctor_fail(doctor, 10, "software",
+			    inventory_format("%s gives %d of 16 recorded "
+					     "answers",
+					     id, right),
+			    "E-SOFT-2", "install libqbruntime again");
+	else
+		doctor_ok(doctor, "software",
+			  inventory_format("%s works: digits 16/16 right", id));
+	qbrt_pinned_memory_free(digits.input);
+	qbrt_pinned_memory_free(digits.output);
+	qbrt_model_free(digits.model);
+	qbrt_accelerator_close(digits.acc);
+}
+
+void doctor_check_software(struct doctor *doctor)
+{
+	const struct record *device = doctor->inventory->devices.first;
+
+	while (device &&
+	       strcmp(record_get_text(device, FIELD_KIND), "software") != 0)
+		device = device->next;
+	if (source_get_sysroot())
+		doctor_skip(doctor, "software",
+			    "a captured system has nothing to run");
+	else if (!device)
+		doctor_skip(doctor, "software",
+			    doctor->inventory->has_hardware
+				    ? "hardware is used, no software NPU"
+				    : "no software NPU is visible");
+	else if (!qbrt_get_data_dir())
+		doctor_fail(doctor, 10, "software",
+			    "the folder of digits.qbm is not beside the "
+			    "library",
+			    "E-SOFT-3", "install libqbruntime again");
+	else
+		try_software(doctor, device, qbrt_get_data_dir());
+}
+
+/* ---- libraries ---- */
+
+/* Real files that were seen, each once. */
+struct files {
+	const char *paths[32];
+	dev_t devices[32];
+	ino_t inodes[32];
+	size_t num;
+};
+
+static void add_file(struct files *files, const char *path)
+{
+	struct stat info;
+
+	if (stat(path, &info) || !S_ISREG(info.st_mode))
+		return;
+	for (size_t i = 0; i < files->num; i++) {
+		if (files->devices[i] == info.st_dev &&
+		    files->inodes[i] == info.st_ino)
+			return;
+	}
+	if (files->num == 32)
+		return;
+	files->paths[files->num] = inventory_copy(path);
+	files->devices[files->num] = info.st_dev;
+	files->inodes[files->num++] = info.st_ino;
+}
+
+static void add_folder(struct files *files, const char *folder)
+{
+	static const char name[] = "libqbruntime.so";
+	struct dirent **entries;
+	int num = scandir(folder, &entries, NULL, alphasort);
+
+	for (int i = 0; i < num; i++) {
+		if (!strncmp(entries[i]->d_name, name, sizeof(name) - 1))
+			add_file(files, inventory_format("%s/%s", folder,
+							 entries[i]->d_name));
+		free(entries[i]);
+	}
+	if (num >= 0)
+		free(entries);
+}
+
+/* The folders of a file of /etc/ld.so.conf.d, and of the variable. */
+static void add_folders(struct files *files, char *text, const char *between)
+{
+	char *folder, *rest;
+
+	for (folder = text ? strtok_r(text, between, &rest) : NULL; folder;
+	     folder = strtok_r(NULL, between, &rest)) {
+		if (*folder == '/')
+			add_folder(files, folder);
+	}
+}
+
+static void add_configured(struct files *files)
+{
+	char **names;
+	size_t num = source_list("etc/ld.so.conf.d", &names);
+
+	for (size_t i = 0; i < num; i++) {
+		size_t length;
+		int err;
+
+		add_folders(files,
+			    source_read(inventory_format("etc/ld.so.conf.d/%s",
+							 names[i]),
+					&length, &err),
+			    " \t\n");
+	}
+}
+
+void doctor_check_libraries(struct doctor *doctor)
+{
+	static const char *const folders[] = { "/usr/local/lib", "/usr/lib",
+					       "/lib" };
+	const char *path, *own = collect_library_path();
+	struct files files = { .num = 0 };
+
+	if (source_get_sysroot()) {
+		doctor_skip(doctor, "libraries",
+			    "a captured system has no libraries");
+		return;
+	}
+	add_file(&files, own);
+	path = getenv("LD_LIBRARY_PATH"); /* NOLINT(concurrency-mt-unsafe) */
+	add_folders(&files, path ? inventory_copy(path) : NULL, ":");
+	add_configured(&files);
+	for (size_t i = 0; i < 3; i++)
+		add_folder(&files, folders[i]);
+	if (files.num < 2)
+		doctor_ok(doctor, "libraries",
+			  inventory_format("one libqbruntime: %s", own));
+	else
+		doctor_fail(doctor, 5, "libraries",
+			    inventory_format("two libraries on the path: %s "
+					     "and %s",
+					     files.paths[0], files.paths[1]),
+			    "E-LIB-1",
+			    inventory_format("remove %s, or take its folder "
+					     "out of LD_LIBRARY_PATH",
+					     files.paths[1]));
+}
+
+/* ---- Python ---- */
+
+void doctor_check_python(struct doctor *doctor)
+{
+	struct python_package package;
+	struct stat own, other;
+
+	if (source_get_sysroot()) {
+		doctor_skip(doctor, "python",
+			    "a captured system has no Python");
+		return;
+	}
+	collect_python(&package, doctor->timeout);
+	if (!package.python)
+		doctor_ok(doctor, "python", "no python3 in PATH");
+	else if (package.problem && package.folder)
+		doctor_warn(doctor, "python",
+			    inventory_format("import qbruntime fails, from %s",
+					     package.folder),
+			    "E-PY-1",
+			    inventory_format("%s -c 'import qbruntime' shows "
+					     "why",
+					     package.python));
+	else if (package.problem)
+		doctor_warn(doctor, "python",
+			    inventory_format("%s: %s", package.python,
+					     package.problem),
+			    "E-PY-1",
+			    inventory_format("%s -c 'import qbruntime' shows "
+					     "why",
+					     package.python));
+	else if (!package.folder)
+		doctor_ok(doctor, "python",
+			  inventory_format("%s has no package qbruntime",
+					   package.python));
+	else if (!package.library)
+		doctor_warn(doctor, "python",
+			    inventory_format("%s is another package of the "
+					     "name qbruntime",
+					     package.folder),
+			    "E-PY-2",
+			    inventory_format("%s -m pip uninstall qbruntime",
+					     package.python));
+	else if (stat(package.library, &other) ||
+		 stat(collect_library_path(), &own) ||
+		 own.st_dev != other.st_dev || own.st_ino != other.st_ino)
+		doctor_warn(doctor, "python",
+			    inventory_format("qbruntime in %s has its own "
+					     "library, %s",
+					     package.folder, package.library),
+			    "E-PY-3",
+			    inventory_format("%s -m pip uninstall qbruntime, "
+					     "or remove the other library",
+					     package.python));
+	else
+		doctor_ok(doctor, "python",
+			  inventory_format("qbruntime %s in %s, same library",
+					   package.version, package.folder));
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+/*
+ * qbinfo: main. Parses, dispatches, writes what the command printed into
+ * memory, and has the one exit. Nothing that failed leaves half a document, and
+ * nothing waits longer than --timeout: a timer then says so and ends it.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <qbruntime/qbrt.h>
+
+#include "collect.h"
+#include "qbinfo.h"
+#include "source.h"
+
+static struct failure failure;
+
+int fail_with(const struct failure *what)
+{
+	if (!failure.exit)
+		failure = *what;
+	return what->exit;
+}
+
+int fail(int code, const char *format, ...)
+{
+	struct failure what = { .exit = code };
+	va_list args;
+	char text[2048];
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	what.message = inventory_copy(text);
+	return fail_with(&what);
+}
+
+const struct failure *get_failure(void)
+{
+	return &failure;
+}
+
+/* ---- time limit ---- */
+
+static struct {
+	char *words, *document; /* made before the timer starts */
+	size_t words_length, document_length;
+} at_timeout;
+
+static void end_at_timeout(int signal)
+{
+	(void)signal;
+	if (write(STDERR_FILENO, at_timeout.words, at_timeout.words_length) < 0)
+		_exit(6);
+	if (at_timeout.document && write(STDOUT_FILENO, at_timeout.document,
+					 at_timeout.document_length) < 0)
+		_exit(6);
+	_exit(6);
+}
+
+static void start_timer(const struct request *request)
+{
+	struct sigaction action = { .sa_handler = end_at_timeout };
+	struct itimerval timer = { .it_interval = { 0 } };
+	struct failure what = {
+		.exit = 6,
+		.message = inventory_format("the limit of %g s (--timeout) ran "
+					    "out",
+					    request->timeout),
+	};
+	FILE *out;
+
+	at_timeout.words = inventory_format("qbinfo: %s\n", what.message);
+	at_timeout.words_length = strlen(at_timeout.words);
+	if (request->style.is_json || request->style.is_jsonl) {
+		out = open_memstream(&at_timeout.document,
+				     &at_timeout.document_length);
+		if (out) {
+			print_failure(out, &what);
+			(void)fclose(out);
+		}
+	}
+	timer.it_value.tv_sec = (time_t)request->timeout;
+	timer.it_value.tv_usec = (suseconds_t)((request->timeout -
+						(double)timer.it_value.tv_sec) *
+					       1e6);
+	if (!timer.it_value.tv_sec && !timer.it_value.tv_usec)
+		timer.it_value.tv_usec = 1;
+	(void)sigaction(SIGALRM, &action, NULL);
+	(void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* ---- style ---- */
+
+/* Before the options are understood, so that their failure is JSON, too. */
+static bool asks_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *word = argv[i];
+
+		if (!strncmp(word, "--", 2)
+			    ? !strncmp(word + 2, "json", 4) &&
+				      (!word[6] || !strcmp(word + 6, "l"))
+			    : !strcmp(word, "-J"))
+			return true;
+	}
+	return false;
+}
+
+static void set_style(struct request *request)
+{
+	const char *color = request->value[OPTION_COLOR] ?: "auto";
+	const char *none =
+		getenv("NO_COLOR"); /* NOLINT(concurrency-mt-unsafe) */
+	bool is_terminal = isatty(STDOUT_FILENO);
+	struct style *style = &request->style;
+
+	style->is_json = request->has[OPTION_JSON];
+	style->is_jsonl = request->has[OPTION_JSONL];
+	style->has_no_headings = request->has[OPTION_NOHEADINGS];
+	style->is_plain = request->has[OPTION_BYTES];
+	style->has_boxes = is_terminal;
+	style->has_color =
+		!strcmp(color, "always") ||
+		(!strcmp(color, "auto") && is_terminal && !(none && *none));
+}
+
+/* ---- --verbose ---- */
+
+static void tell_read(enum source_kind kind, const char *path, const char *text,
+		      size_t length)
+{
+	const char *root = source_get_sysroot() ?: "";
+
+	(void)text;
+	if (kind == SOURCE_FILE)
+		(void)fprintf(stderr, "qbinfo: read %s/%s: %zu bytes\n", root,
+			      path, length);
+	else if (kind == SOURCE_NODE)
+		(void)fprintf(stderr, "qbinfo: found %s/%s\n", root, path);
+}
+
+static double get_seconds(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- main ---- */
+
+static int run(struct request *request)
+{
+	static int (*const functions[NUM_COMMANDS])(struct request *) = {
+		[COMMAND_LIST] = cmd_list,
+		[COMMAND_SHOW] = cmd_show,
+		[COMMAND_MODEL] = cmd_model,
+		[COMMAND_VERSION] = cmd_version,
+		[COMMAND_SUMMARY] = cmd_summary,
+		[COMMAND_SCHEMA] = cmd_schema,
+		[COMMAND_DOCTOR] = cmd_doctor,
+	};
+	int err;
+
+	if (request->has[OPTION_HELP]) {
+		options_print_help(request->out, request);
+		return 0;
+	}
+	if (request->has[OPTION_VERSION_OPTION]) {
+		(void)fprintf(request->out, "qbinfo %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	err = source_open(request->value[OPTION_SYSROOT]);
+	if (err)
+		return fail(8, "%s cannot be read as a captured system: %s",
+			    request->value[OPTION_SYSROOT] ?: "/",
+			    strerror(-err));
+	if (request->has[OPTION_VERBOSE])
+		source_set_watch(tell_read);
+	if (request->has[OPTION_QUIET])
+		(void)!qbrt_set_log_level(QBRT_LOG_LEVEL_OFF);
+	set_style(request);
+	start_timer(request);
+	return functions[request->command](request);
+}
+
+/* All at once, at the end. */
+static int write_out(const char *text, size_t length)
+{
+	while (length) {
+		ssize_t num = write(STDOUT_FILENO, text, length);
+
+		if (num < 0 && errno == EINTR)
+			continue;
+		if (num < 0)
+			return fail(1, "standard output cannot be written: %s",
+				    strerror(errno));
+		text += num;
+		length -= (size_t)num;
+	}
+	return 0;
+}
+
+static void say_failure(bool is_json, bool is_empty, FILE *out)
+{
+	if (is_json && is_empty)
+		print_failure(out, &failure);
+	(void)fprintf(stderr, "qbinfo: %s%s%s\n", print_safe(failure.message),
+		      failure.fix ? "; " : "",
+		      failure.fix ? print_safe(failure.fix) : "");
+}
+
+int main(int argc, char **argv)
+{
+	struct request *request = calloc(1, sizeof(*request));
+	double start = get_seconds();
+	char *text = NULL;
+	size_t length = 0;
+	bool is_json = asks_for_json(argc, argv);
+	int code, written;
+
+	/* bytes of names and tables do not depend on the user's locale */
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		(void)setlocale(LC_CTYPE, "");
+	if (!request)
+		return 1;
+	request->out = open_memstream(&text, &length);
+	if (!request->out)
+		return 1;
+	inventory_start(&request->inventory);
+	code = options_parse(request, argc, argv);
+	if (!code)
+		code = run(request);
+	(void)fflush(request->out);
+	if (failure.exit)
+		say_failure(is_json, !length, request->out);
+	(void)fclose(request->out);
+	written = write_out(text, length);
+	if (written && failure.exit == 1 && !code)
+		say_failure(false, false, NULL);
+	if (request->has[OPTION_VERBOSE])
+		(void)fprintf(stderr, "qbinfo: took %.3f s\n",
+			      get_seconds() - start);
+	free(text);
+	free(at_timeout.document);
+	source_close();
+	inventory_free();
+	free(request);
+	return written ? written : code;
+}
