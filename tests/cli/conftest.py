@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: captured systems, unpacked once; schemas."""
+
+import json
+import os
+
+import cases
+import jsonschema
+import pytest
+import trees
+
+
+@pytest.fixture(scope="session")
+def roots(tmp_path_factory):
+    """A folder that has every tree by its name; other users may read it."""
+    folder = tmp_path_factory.mktemp("trees")
+    for place in (folder, *folder.parents[:2]):
+        os.chmod(place, 0o755)
+    for name in trees.names():
+        trees.unpack(name, folder / name)
+    return folder
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Makes a tree of its own, with more lines."""
+
+    def make(name, *lines):
+        root = trees.unpack(name, tmp_path / name)
+        for line in lines:
+            trees.add(root, line)
+        return root
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def validate():
+    """Checks a document under its command's strict schema."""
+    known = {}
+
+    def check(document):
+        name = document["schema"].split("/")[1]
+        if name not in known:
+            schema = json.loads(cases.text("schema", name, "--strict"))
+            known[name] = jsonschema.Draft202012Validator(schema)
+        known[name].validate(document)
+
+    return check

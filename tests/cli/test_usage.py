@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""The command line: what is refused, help, and the one table (I10, I29, 12.5)."""
+
+import json
+import re
+import shlex
+
+import cases
+import pytest
+
+# the words, and what the sentence must name
+WRONG = [
+    ("lst", "list"),
+    ("shw", "show"),
+    ("LIST", "list"),
+    ("lists", "list"),
+    ("sum", "summary"),
+    ("versionn", "version"),
+    ("docter", "doctor"),
+    ("m0del x", "model"),
+    ("shema", "schema"),
+    ("caps", "caps"),
+    ("validate", "validate"),
+    ("bench", "bench"),
+    ("stat", "stat"),
+    ("reset 0", "reset"),
+    ("completion bash", "completion"),
+    ("xyzzy", "--help"),
+    ("list --jso", "--json"),
+    ("list --jsonn", "--json"),
+    ("list --device", "ID"),
+    ("list --dev 0", "--device"),
+    ("list --csv", "--csv"),
+    ("list -P", "-P"),
+    ("list -r", "-r"),
+    ("list -x", "-x"),
+    ("list -d", "ID"),
+    ("list --json=yes", "no argument"),
+    ("list --json --jsonl", "exclude"),
+    ("list 0", "no argument"),
+    ("show 0 -d 0", "both"),
+    ("show -t nothing", "topology"),
+    ("show -t memory -o id", "both"),
+    ("show -o nothing", "nothing"),
+    ("show -o memory.pinned", "memory.pinned"),
+    ("show -o ,", "-o help"),
+    ("show --color=blue", "blue"),
+    ("show --timeout=0", "timeout"),
+    ("show --timeout=soon", "soon"),
+    ("show --schema=2", "schema"),
+    ("show -l", "--long"),
+    ("version --jsonl", "--jsonl"),
+    ("version -o id", "--output"),
+    ("version -n", "--noheadings"),
+    ("doctor -b", "--bytes"),
+    ("model", "FILE"),
+    ("model -d 0 x", "--device"),
+    ("schema list show", "show"),
+    ("schema nothing", "nothing"),
+    ("schema --strict", "name"),
+    ("list -l --json", "-l"),
+    ("list --drm -d 0", "-d"),
+    ("doctor --capture", "DIR"),
+    ("doctor -d 0", "--device"),
+]
+
+
+# I10
+@pytest.mark.parametrize("line,name", WRONG)
+def test_wrong_lines_are_refused_with_the_nearest(line, name):
+    words = line.split()
+    done = cases.run(*words)
+    assert done.returncode == 2, done
+    if "--json" not in words and "--jsonl" not in words:
+        assert done.stdout == b""
+    assert name in done.stderr.decode(), done
+    assert len(done.stderr.decode().splitlines()) == 1
+    asked = cases.run("--json", *words)
+    assert asked.returncode == 2
+    assert json.loads(asked.stdout)["error"]["exit"] == 2
+
+
+# I30
+def test_no_command_is_summary(roots):
+    for words in ([], ["--json"], ["-n"], ["-b"], ["-o", "id"], ["-d", "soft"], ["-q"]):
+        more = [*words, "--sysroot", roots / "mixed"]
+        first, second = cases.run(*more), cases.run("summary", *more)
+        assert (first.stdout, first.returncode) == (second.stdout, second.returncode)
+
+
+def test_options_stand_before_and_after_the_command(roots):
+    root = ["--sysroot", roots / "mixed"]
+    assert cases.text(*root, "-J", "list") == cases.text("list", "-J", *root)
+    assert cases.text("show", *root, "--", "0") == cases.text("show", *root, "0")
+    assert cases.text("list", "-oid", *root) == cases.text("list", "--output=id", *root)
+
+
+def test_schema_1_is_what_this_build_prints(roots):
+    words = ["show", "--json", "--sysroot", roots / "mixed"]
+    assert cases.text(*words, "--schema", "1") == cases.text(*words)
+
+
+# I29
+def test_help_is_of_the_table_and_fits_80_columns():
+    options = [entry for entry in cases.table("options") if entry[0] == "OPTION"]
+    commands = [entry for entry in cases.table("options") if entry[0] == "COMMAND"]
+    letters = {entry[3]: entry[2].strip("'") for entry in commands}
+    for words in ([], *[[name] for name in letters if name != "summary"]):
+        out = cases.text(*words, "--help")
+        assert out == cases.text(*words, "-h")
+        assert all(len(line) <= 80 for line in out.splitlines())
+        shown = set(re.findall(r"^ {2}(?:-\w,|   ) --([a-z-]+)", out, re.M))
+        letter = letters[words[0]] if words else None
+        wanted = {entry[3] for entry in options if letter is None or letter in entry[5]}
+        assert shown == wanted, words
+    top = cases.text("--help")
+    for name in letters:
+        assert re.search(rf"^  {name} ", top, re.M)
+    assert re.search(r"^  10 unhealthy ", top, re.M)
+
+
+def test_version_of_the_tool():
+    assert re.fullmatch(r"qbinfo \d+\.\d+\.\d+\n", cases.text("-V"))
+    assert cases.text("list", "--version") == cases.text("-V")
+
+
+# I87
+def test_nothing_but_the_table_names_an_option():
+    for path in sorted(cases.SOURCES.glob("*.c")):
+        if path.name.startswith("bench-"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert not re.search(r'"--[a-z]', line), f"{path.name}:{number}"
+
+
+# I94
+def test_examples_of_help_are_real(roots):
+    for entry in cases.table("options"):
+        if entry[0] != "COMMAND":
+            continue
+        name, example = entry[3], entry[-1]
+        assert f"Example: {example}\n" in cases.text(name, "--help")
+        words = shlex.split(example)
+        assert words[0] == "qbinfo"
+        more = [] if name == "model" else ["--sysroot", roots / "mixed"]
+        assert cases.text(*words[1:], *more, cwd=cases.TOP / "examples")
+
+
+# I56
+def test_schemas_are_valid_and_described():
+    jsonschema = pytest.importorskip("jsonschema")
+    names = cases.text("schema").split()
+    assert names == ["list", "show", "model", "version", "summary", "doctor", "error"]
+    for name in names:
+        for strict in ([], ["--strict"]):
+            schema = json.loads(cases.text("schema", name, *strict))
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert schema["$id"] == f"urn:qbinfo:{name}:1"
+            _check_described(schema)
+
+
+UNITS = {"bytes": "bytes", "ns": "nanoseconds", "hz": "hertz", "celsius": "degrees"}
+
+
+def _check_described(schema):
+    for name, member in schema.get("properties", {}).items():
+        assert member["description"], name
+        unit = name.rsplit("_", 1)[-1]
+        for other, word in UNITS.items():
+            if unit in UNITS and other != unit:
+                assert word not in member["description"], name
+        _check_described(member)
+        if isinstance(member.get("items"), dict):
+            _check_described(member["items"])
