@@ -97,6 +97,14 @@ static void start_timer(const struct request *request)
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
+/* Who reads the output may take as long as he likes. */
+static void stop_timer(void)
+{
+	const struct itimerval timer = { .it_interval = { 0 } };
+
+	(void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 /* ---- style ---- */
 
 /* Before the options are understood, so that their failure is JSON, too. */
@@ -243,6 +251,7 @@ int main(int argc, char **argv)
 	if (failure.exit)
 		say_failure(is_json, !length, request->out);
 	(void)fclose(request->out);
+	stop_timer();
 	written = write_out(text, length);
 	if (written && failure.exit == 1 && !code)
 		say_failure(false, false, NULL);
