@@ -187,6 +187,8 @@ static enum qbrt_status wait_written(const struct qbrt_inference *inference,
 	err = sleep_until_written(inference, get_input(inference, i));
 	if (err == -ESHUTDOWN)
 		return qbrt_inference_fail_disposed(inference);
+	if (err == -EDEADLK)
+		return qbrt_storage_fail_asking();
 	if (err == -EINTR)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "%s: the interrupt function ended the wait "

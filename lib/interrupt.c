@@ -19,6 +19,7 @@ static pthread_mutex_t function_lock = PTHREAD_MUTEX_INITIALIZER;
 static qbrt_interrupt_function interrupt_function; /* function_lock */
 static void *interrupt_arg;                        /* function_lock */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static _Thread_local unsigned int depth; /* of functions on this thread */
 
 static void lock_function(void)
 {
@@ -57,6 +58,7 @@ int64_t qbrt_interrupt_cut(int64_t deadline_ns)
 bool qbrt_interrupt_ask(void)
 {
 	qbrt_interrupt_function function;
+	bool is_to_stop;
 	void *arg;
 
 	if (!atomic_load_explicit(&qbrt_interrupt_is_on, memory_order_relaxed))
@@ -65,5 +67,15 @@ bool qbrt_interrupt_ask(void)
 	function = interrupt_function;
 	arg = interrupt_arg;
 	unlock_function();
-	return function && function(arg);
+	if (!function)
+		return false;
+	depth++;
+	is_to_stop = function(arg);
+	depth--;
+	return is_to_stop;
+}
+
+bool qbrt_interrupt_is_asking(void)
+{
+	return depth;
 }

@@ -28,4 +28,10 @@ static inline int64_t qbrt_interrupt_slice(int64_t deadline_ns)
 /* true: stop waiting. Called under no lock of ours. */
 bool qbrt_interrupt_ask(void);
 
+/*
+ * This thread is inside the function: the call that asked stands behind it, and
+ * what that call has taken is not given back while it waits.
+ */
+bool qbrt_interrupt_is_asking(void);
+
 #endif

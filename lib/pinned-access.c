@@ -70,6 +70,8 @@ qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout)
 				 "the memory is still being written after %lld "
 				 "ns; the job goes on",
 				 (long long)timeout);
+	if (err == -EDEADLK)
+		return qbrt_storage_fail_asking();
 	if (err)
 		return qbrt_fail(QBRT_INTERRUPTED,
 				 "the interrupt function ended the wait for "

@@ -110,10 +110,13 @@ struct qbrt_job *qbrt_storage_begin_read_after(struct qbrt_storage *storage)
 	return qbrt_device_find_job(storage->device, join_reader, storage);
 }
 
-/* One sleep, or the end of one job that is in the way. */
+/*
+ * One sleep, or the end of one job that is in the way. patience_ns: until when
+ * a use that is no job's is waited for.
+ */
 static int wait_change(struct qbrt_storage *storage, unsigned int changes,
 		       bool (*is_in_way)(const struct qbrt_job *job, void *arg),
-		       int64_t deadline_ns)
+		       int64_t deadline_ns, int64_t patience_ns)
 {
 	struct qbrt_job *job =
 		qbrt_device_find_job(storage->device, is_in_way, storage);
@@ -126,9 +129,13 @@ static int wait_change(struct qbrt_storage *storage, unsigned int changes,
 		return err;
 	}
 	until_ns = qbrt_interrupt_slice(deadline_ns);
+	if (until_ns > patience_ns)
+		until_ns = patience_ns;
 	qbrt_futex_wait(&storage->changes, changes, until_ns);
 	if (qbrt_interrupt_ask())
 		return -EINTR;
+	if (patience_ns != INT64_MAX && qbrt_now_ns() >= patience_ns)
+		return -EDEADLK;
 	return deadline_ns != INT64_MAX && qbrt_now_ns() >= deadline_ns ? -ETIME
 									: 0;
 }
@@ -141,6 +148,10 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 		      unsigned int mark, int64_t deadline_ns)
 {
 	bool is_read = !(mask & QBRT_STORAGE_READERS);
+	/* the use may be of the call that waits for this one to return */
+	int64_t patience_ns = qbrt_interrupt_is_asking()
+				      ? qbrt_interrupt_cut(INT64_MAX)
+				      : INT64_MAX;
 	int err = 0;
 
 	atomic_fetch_add(&storage->waiters, 1);
@@ -150,7 +161,7 @@ static int wait_while(struct qbrt_storage *storage, unsigned int mask,
 		if (!(atomic_fetch_or(&storage->uses, mark) & mask))
 			break;
 		err = wait_change(storage, changes, is_read ? writes : uses_it,
-				  deadline_ns);
+				  deadline_ns, patience_ns);
 	}
 	atomic_fetch_sub(&storage->waiters, 1);
 	return err;
@@ -181,8 +192,18 @@ bool qbrt_storage_is_written(struct qbrt_storage *storage)
 	return !(atomic_load(&storage->uses) & QBRT_STORAGE_WRITER);
 }
 
-static enum qbrt_status fail_interrupted(void)
+enum qbrt_status qbrt_storage_fail_asking(void)
 {
+	return qbrt_fail(QBRT_PINNED_MEMORY_IN_USE,
+			 "a call uses the memory that may be waiting for the "
+			 "interrupt function, or the signal handler, to "
+			 "return: use other memory in there");
+}
+
+static enum qbrt_status fail_wait(int err)
+{
+	if (err == -EDEADLK)
+		return qbrt_storage_fail_asking();
 	return qbrt_fail(QBRT_INTERRUPTED,
 			 "the interrupt function ended the wait for a buffer "
 			 "that jobs use; the jobs go on");
@@ -190,10 +211,11 @@ static enum qbrt_status fail_interrupted(void)
 
 enum qbrt_status qbrt_storage_take_read(struct qbrt_storage *storage)
 {
-	while (!qbrt_storage_begin_read(storage))
-		if (qbrt_storage_wait_written(storage, INT64_MAX))
-			return fail_interrupted();
-	return QBRT_OK;
+	int err = 0;
+
+	while (!err && !qbrt_storage_begin_read(storage))
+		err = qbrt_storage_wait_written(storage, INT64_MAX);
+	return err ? fail_wait(err) : QBRT_OK;
 }
 
 /* It is not announced any more that this thread waits to write. */
@@ -223,14 +245,16 @@ static bool try_write(struct qbrt_storage *storage)
  */
 enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
 {
-	while (!try_write(storage))
-		if (wait_while(storage,
-			       QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS,
-			       QBRT_STORAGE_WAITING_WRITER, INT64_MAX)) {
-			give_up_write(storage);
-			return fail_interrupted();
-		}
-	return QBRT_OK;
+	int err = 0;
+
+	while (!err && !try_write(storage))
+		err = wait_while(storage,
+				 QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS,
+				 QBRT_STORAGE_WAITING_WRITER, INT64_MAX);
+	if (!err)
+		return QBRT_OK;
+	give_up_write(storage);
+	return fail_wait(err);
 }
 
 void qbrt_storage_invalidate(struct qbrt_storage *storage,

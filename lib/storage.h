@@ -129,10 +129,14 @@ bool qbrt_storage_is_held(const struct qbrt_storage *storage);
 
 /*
  * Waits until a read may begin. 0; -ETIME: not until the absolute deadline
- * (INT64_MAX: none); -EINTR: the interrupt function asked to stop.
+ * (INT64_MAX: none); -EINTR: the interrupt function asked to stop; -EDEADLK:
+ * asked for inside that function, which a call that uses it may be waiting for.
  */
 int qbrt_storage_wait_written(struct qbrt_storage *storage,
 			      int64_t deadline_ns);
+
+/* The sentence of -EDEADLK. */
+enum qbrt_status qbrt_storage_fail_asking(void);
 
 /* The host has it open: for writing no job may use it, else none write it. */
 static inline bool qbrt_storage_is_open(const struct qbrt_storage *storage,

@@ -188,6 +188,50 @@ START_TEST(a_batch_of_short_jobs_asks)
 }
 END_TEST
 
+struct touch {
+	struct qbrt_pinned_memory *in, *out;
+	enum qbrt_status read, write, wait, other;
+	unsigned int num;
+};
+
+/* What the call that asks has in use, and what it reads alone. */
+static bool touch_all(void *arg)
+{
+	struct touch *touch = arg;
+	uint8_t value = 1;
+
+	if (touch->num++)
+		return false;
+	touch->read = qbrt_pinned_memory_read_at(touch->out, (int64_t[]){ 0 },
+						 1, QBRT_DTYPE_UINT8, &value);
+	touch->write = qbrt_pinned_memory_write_at(touch->in, (int64_t[]){ 0 },
+						   1, QBRT_DTYPE_UINT8, &value);
+	touch->wait = qbrt_pinned_memory_wait(touch->out, -1);
+	touch->other = qbrt_pinned_memory_read_at(touch->in, (int64_t[]){ 0 },
+						  1, QBRT_DTYPE_UINT8, &value);
+	return true;
+}
+
+/* Q739 Q750: it would be waited for by the one who waits for it. */
+START_TEST(a_function_does_not_wait_for_its_own_call)
+{
+	struct touch touch = { .num = 0 };
+	struct gated gated;
+
+	gated_open(&gated, 1);
+	touch.in = gated.rig.in;
+	touch.out = gated.rig.out;
+	qbrt_set_interrupt_function(touch_all, &touch);
+	ck_assert_status(rig_infer(&gated.rig, NULL), QBRT_INTERRUPTED);
+	qbrt_set_interrupt_function(NULL, NULL);
+	ck_assert_int_eq(touch.read, QBRT_PINNED_MEMORY_IN_USE);
+	ck_assert_int_eq(touch.write, QBRT_PINNED_MEMORY_IN_USE);
+	ck_assert_int_eq(touch.wait, QBRT_PINNED_MEMORY_IN_USE);
+	ck_assert_int_eq(touch.other, QBRT_OK);
+	gated_close(&gated);
+}
+END_TEST
+
 static bool dispose_it(void *arg)
 {
 	ck_assert_ok(qbrt_model_dispose(arg));
@@ -221,6 +265,7 @@ void add_interrupt_job_tests(struct qbrt_tests *all)
 		QBRT_LOOP_TEST(with_a_function_short_jobs_run_inline, 2),
 		QBRT_LOOP_TEST(with_a_function_a_job_that_hangs_is_left, 2),
 		QBRT_LOOP_TEST(who_tries_a_full_queue_asks, 2),
+		QBRT_TEST(a_function_does_not_wait_for_its_own_call),
 		QBRT_TEST(a_batch_of_short_jobs_asks),
 		QBRT_LOOP_TEST(dispose_ends_the_tries_at_a_full_queue, 2),
 	};

@@ -609,7 +609,8 @@ void qbrt_set_log_function(qbrt_log_function function, void *arg);
  * When it says true the call ends with QBRT_INTERRUPTED: a blocking inference
  * cancels its job first and waits for its end, its outputs are invalid; every
  * other wait leaves the jobs alone. The function may be asked while its call
- * holds an activation slot, so it must not infer on the same model. function: NULL: nothing is asked; borrowed,
+ * holds an activation slot and buffers, so it must not infer on the same model;
+ * buffers that a call uses give QBRT_PINNED_MEMORY_IN_USE in there. function: NULL: nothing is asked; borrowed,
  * with arg, until it is replaced. A thread that is about to call the old
  * function may still do so when this returns.
  * Threads: any. Since: 0.1.
@@ -1968,8 +1969,8 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_future_cancel(struct qbrt_future *future,
 
 /*
  * Has function called once with arg when the job has ended, on a thread of the
- * library's, or at once on this one if it has. A future that is freed before
- * calls nothing.
+ * library's, one after another of a device, or at once on this one if it has. A
+ * future that is freed before calls nothing.
  * QBRT_INVALID_ARGUMENT: function is NULL, or there is a callback already;
  * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no thread; QBRT_FORKED_PROCESS.
  * Threads: any. Since: 0.1.

@@ -319,3 +319,31 @@ def test_cycles_of_all_of_it_leak_nothing():
         cycle()
     assert count_fds() == fds
     assert resident_kib() - before < 4096
+
+
+# Q739: the call that the signal interrupts has them
+def test_a_handler_is_told_that_its_call_has_the_memory():
+    child = run_child(
+        """
+        import signal, sys, qbruntime
+        model = qbruntime.load(sys.argv[1])
+        x, y = model.allocate_inputs(), model.allocate_outputs()
+        def handler(number, frame):
+            for call in (lambda: y[0][0], lambda: memoryview(y[0]),
+                         lambda: x[0].fill(1), lambda: y[0].cpu_access().__enter__(),
+                         lambda: model.infer_pinned_memory(x, y)):
+                try:
+                    call()
+                    print("taken")
+                except qbruntime.QbRuntimeError as error:
+                    print(error.status.name)
+            x[0][0]
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        model.infer_pinned_memory(x, y)
+        print(y[0][0])
+        """,
+        COPY64,
+        QBRUNTIME_SOFT_FAULT="slow:ns=1000000000",
+    )
+    assert child.stdout.split() == ["PinnedMemory_InUse"] * 5 + ["0"]
