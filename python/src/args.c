@@ -300,8 +300,11 @@ PyObject *qbpy_shape_to_tuple(const int64_t *shape, size_t ndim)
 	return tuple;
 }
 
+/* An argument of a tuple may be made after another has failed. */
 PyObject *qbpy_enum(struct qbpy_state *state, enum qbpy_class which, long value)
 {
+	if (PyErr_Occurred())
+		return NULL;
 	if (!state->classes[which]) {
 		PyErr_SetString(PyExc_RuntimeError, "qbruntime has ended");
 		return NULL;

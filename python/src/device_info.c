@@ -71,6 +71,8 @@ static PyObject *make_limits(struct qbpy_state *state,
 {
 	struct qbrt_device_limits limits = { .size = sizeof(limits) };
 
+	if (PyErr_Occurred())
+		return NULL;
 	qbrt_device_info_get_limits(info, &limits);
 	return PyObject_CallFunction(
 		state->classes[QBPY_DEVICE_LIMITS], "IIIIKKLL",

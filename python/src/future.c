@@ -334,15 +334,16 @@ PyDoc_STRVAR(exception_doc,
 	     "return what it\nfailed with, or None. Takes nothing, and may be "
 	     "asked after get() too.\n\nRaises QbTimeoutError if it has not "
 	     "ended by then.");
-PyDoc_STRVAR(
-	add_callback_doc,
-	"add_done_callback($self, fn)\n--\n\n"
-	"Have fn(future) called once when the inference has ended, on a "
-	"thread of the\nlibrary's; at once, on this one, if it has. "
-	"Callbacks come in the order in which\nthey were added, and may use "
-	"the library, also this Future. What one raises goes\nto "
-	"sys.unraisablehook. The Future stays alive until then. When the "
-	"interpreter\nends, no more are called.");
+PyDoc_STRVAR(add_callback_doc,
+	     "add_done_callback($self, fn)\n--\n\n"
+	     "Have fn(future) called once when the inference has ended, on a "
+	     "thread of the\nlibrary's; at once, on this one, if it has. "
+	     "Callbacks come in the order in which\nthey were added, one after "
+	     "another on a device, and may use the library, also this\nFuture: "
+	     "get() in there, not await, which waits for a callback. What one "
+	     "raises goes\nto sys.unraisablehook. The Future stays alive until "
+	     "then. When the interpreter ends\nno more are called, and "
+	     "RuntimeError refuses new ones.");
 PyDoc_STRVAR(
 	cancel_doc,
 	"cancel($self, /)\n--\n\n"

@@ -208,6 +208,22 @@ static int append(struct qbpy_future *self, PyObject *fn)
 	return self->is_watched ? 0 : watch(self);
 }
 
+/* Nobody would call it any more. */
+static bool refuse_at_end(void)
+{
+	bool is_closed;
+
+	lock_gate();
+	is_closed = gate.is_closed;
+	unlock_gate();
+	if (is_closed)
+		PyErr_SetString(PyExc_RuntimeError,
+				"the interpreter ends: nothing is called back "
+				"any more, and nothing can be awaited; get() "
+				"and wait_for() work");
+	return is_closed;
+}
+
 PyObject *qbpy_add_done_callback(PyObject *object, PyObject *args, PyObject *kw)
 {
 	struct qbpy_future *self = (struct qbpy_future *)object;
@@ -232,7 +248,7 @@ PyObject *qbpy_add_done_callback(PyObject *object, PyObject *args, PyObject *kw)
 	/* who is watched calls in the order of coming */
 	if (self->is_told || (!self->is_watched && is_done))
 		call_one(self, fn);
-	else if (append(self, fn))
+	else if (refuse_at_end() || append(self, fn))
 		return NULL;
 	Py_RETURN_NONE;
 }

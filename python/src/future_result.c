@@ -69,6 +69,22 @@ static int make_outputs(const struct qbpy_future *self, struct outputs *outputs)
 	return -1;
 }
 
+/*
+ * Until it has ended, and signal handlers have run: what they raise leaves the
+ * result, which is taken without a wait.
+ */
+static int wait_ended(const struct qbpy_future *self)
+{
+	enum qbrt_status status;
+
+	qbpy_begin_wait();
+	status = qbrt_future_wait(self->future, -1);
+	qbpy_end_wait();
+	if (qbpy_check(self->state, status, qbpy_acc_id(self->handle)))
+		return -1;
+	return PyErr_CheckSignals();
+}
+
 /* The outputs lie in pinned memory; a failed job's go too. */
 static PyObject *get_pinned(struct qbpy_future *self)
 {
@@ -93,6 +109,8 @@ PyObject *qbpy_future_get(PyObject *object, PyObject *none)
 
 	(void)none;
 	if (qbpy_check_future(self))
+		return NULL;
+	if (wait_ended(self))
 		return NULL;
 	if (self->outputs)
 		return get_pinned(self);

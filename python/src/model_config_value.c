@@ -73,21 +73,31 @@ PyObject *qbpy_config_compare(PyObject *object, PyObject *other, int op)
 static PyObject *reduce(PyObject *object, PyObject *none)
 {
 	struct qbpy_config *self = self_of(object);
-	PyObject *attributes =
-		PyObject_CallMethod(object, "__getstate__", NULL);
-	PyObject *fields;
+	static const char *const names[] = { "__getstate__", "get_core_ids",
+					     "get_clusters",
+					     "get_async_pipeline_enabled" };
+	PyObject *answers[] = { NULL, NULL, NULL, NULL };
+	PyObject *fields = NULL;
+	size_t num = 0;
 
 	(void)none;
-	fields = Py_BuildValue(
-		"lnNNiNniN",
-		(long)qbrt_model_config_get_core_mode(self->config),
-		(Py_ssize_t)qbrt_model_config_get_num_cores(self->config),
-		ask(object, "get_core_ids"), ask(object, "get_clusters"),
-		qbrt_model_config_get_forced_npu_bundle(self->config),
-		ask(object, "get_async_pipeline_enabled"),
-		(Py_ssize_t)qbrt_model_config_get_activation_slots(
-			self->config),
-		(int)self->has_no_core, attributes);
+	/* of the object: a subclass may give others */
+	while (num < 4 && (answers[num] = ask(object, names[num])))
+		num++;
+	if (num == 4)
+		fields = Py_BuildValue(
+			"lnOOiOniO",
+			(long)qbrt_model_config_get_core_mode(self->config),
+			(Py_ssize_t)qbrt_model_config_get_num_cores(
+				self->config),
+			answers[1], answers[2],
+			qbrt_model_config_get_forced_npu_bundle(self->config),
+			answers[3],
+			(Py_ssize_t)qbrt_model_config_get_activation_slots(
+				self->config),
+			(int)self->has_no_core, answers[0]);
+	while (num--)
+		Py_DECREF(answers[num]);
 	if (!fields)
 		return NULL;
 	return Py_BuildValue("O()N", (PyObject *)Py_TYPE(object), fields);

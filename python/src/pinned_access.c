@@ -91,10 +91,18 @@ static PyObject *exit_context(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(object));
+	Py_VISIT((PyObject *)((struct cpu_access *)object)->pinned);
+	return 0;
+}
+
 static void dealloc(PyObject *object)
 {
 	struct cpu_access *self = (struct cpu_access *)object;
 
+	PyObject_GC_UnTrack(object);
 	while (self->depth) {
 		self->depth--;
 		(void)qbpy_end_access(self->pinned->native);
@@ -111,6 +119,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
 	{ Py_tp_dealloc, dealloc },
+	{ Py_tp_traverse, traverse },
 	{ Py_tp_methods, methods },
 	{ 0, NULL },
 };
@@ -118,7 +127,8 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
 	.name = "qbruntime.qbruntime.CpuAccess",
 	.basicsize = sizeof(struct cpu_access),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+		 Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = slots,
 };
 

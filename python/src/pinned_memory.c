@@ -203,15 +203,16 @@ static PyObject *to_array(PyObject *object, PyObject *args, PyObject *kw)
 	int is_copy;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:__array__", keywords,
-					 &dtype, &copy) ||
-	    qbpy_check_open(self->native))
+					 &dtype, &copy))
 		return NULL;
-	if (qbpy_check_native(self->native, qbpy_wait_written(self->native)))
-		return NULL;
-	array = qbpy_get_array(self);
+	/* first: it may run anything */
 	is_copy = PyObject_IsTrue(copy);
-	view = array && is_copy >= 0 ? PyObject_CallMethod(array, "view", NULL)
-				     : NULL;
+	if (is_copy < 0 || qbpy_check_open(self->native) ||
+	    qbpy_check_native(self->native, qbpy_wait_written(self->native)))
+		return NULL;
+	array = Py_XNewRef(qbpy_get_array(self));
+	view = array ? PyObject_CallMethod(array, "view", NULL) : NULL;
+	Py_XDECREF(array);
 	if (!view || (dtype == Py_None && !is_copy))
 		return view;
 	if (dtype == Py_None) {

@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import run_async
+from runtime_cases import ASYNC, COPY64, run_async, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -197,3 +197,33 @@ def test_another_interpreter_has_no_callbacks():
     if child.stdout == "no interpreters\n":
         pytest.skip("this Python names its interpreters otherwise")
     assert child.stdout == "refused\n"
+
+
+# Runs after what the package has registered, since it comes before it.
+LATE = """
+import atexit
+def late():
+    import asyncio
+    async def wait():
+        await future
+    for call in (lambda: future.add_done_callback(print), lambda: asyncio.run(wait())):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error)
+    print(future.wait_for(-1), future.get()[0][63])
+atexit.register(late)
+"""
+
+
+# Q378 Q380
+def test_at_the_end_nothing_more_is_called_or_awaited():
+    child = run_child(
+        LATE + ASYNC + "future = model.infer_async(x)",
+        COPY64,
+        QBRUNTIME_SOFT_FAULT="slow:ns=100000000",
+    )
+    *refused, got = child.stdout.splitlines()
+    assert len(refused) == 2
+    assert all("the interpreter ends" in line for line in refused)
+    assert got == "True 63"

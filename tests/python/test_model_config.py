@@ -289,3 +289,19 @@ def test_repr_lists_the_settings():
         "activation_slots=0)"
     )
     assert len({repr(config) for config in settings()}) == len(settings())
+
+
+class Raises(ModelConfig):
+    def __getstate__(self):
+        raise LookupError("mine")
+
+
+class RaisesLater(ModelConfig):
+    def get_clusters(self):
+        raise LookupError("mine")
+
+
+@pytest.mark.parametrize("kind", (Raises, RaisesLater))
+def test_what_a_subclass_raises_is_not_lost(kind):
+    with pytest.raises(LookupError, match="mine"):
+        pickle.dumps(kind())

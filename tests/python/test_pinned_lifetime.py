@@ -5,6 +5,7 @@ import gc
 import random
 import sys
 import threading
+import weakref
 
 import pytest
 from runtime_cases import COPY64, COUNTED, count_fds, resident_kib, run_child
@@ -383,3 +384,38 @@ def test_nothing_leaks(acc):
     assert count_fds() == fds
     assert abs(len(gc.get_objects()) - objects) < 100
     assert resident_kib() - before < 4096
+
+
+class Frees:
+    """As an argument: frees the memory while it is asked for its truth."""
+
+    def __init__(self, pinned):
+        self.pinned = pinned
+
+    def __bool__(self):
+        self.pinned.free()
+        self.kept = [np.full((4, 4), 7.0) for _ in range(100)]
+        return False
+
+
+# Q496
+def test_memory_that_is_freed_by_an_argument_gives_no_array(acc):
+    pinned = acc.allocate_pinned_memory((4, 4))
+    np.asarray(pinned)
+    with pytest.raises(qbruntime.QbRuntimeError) as caught:
+        pinned.__array__(None, Frees(pinned))
+    assert caught.value.status is qbruntime.StatusCode.PinnedMemory_NotAvailable
+
+
+class Pinned(PinnedMemory):
+    pass
+
+
+# Q496
+def test_a_cycle_through_an_access_is_collected(acc):
+    pinned = Pinned(acc.allocate_pinned_memory((4, 4))._pinned_memory)
+    pinned.access = pinned.cpu_access(True)
+    alive = weakref.ref(pinned)
+    del pinned
+    gc.collect()
+    assert alive() is None
