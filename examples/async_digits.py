@@ -6,7 +6,9 @@ Usage: async_digits.py [digits.qbm]; pictures and answers lie beside the model.
 
 Each request is a task that queues one inference and awaits its Future. The NPU
 runs as many as the model has activation slots; no thread stands for a request,
-and none looks whether it is done. The answers must be the recorded ones.
+and none looks whether it is done. Where 64 wait beside those that run the next
+call would wait too, and the event loop with it, so no more are let in. The
+answers must be the recorded ones.
 """
 
 import asyncio
@@ -21,17 +23,20 @@ from qbruntime import Model
 Array = np.ndarray[Any, Any]
 
 NUM_REQUESTS = 1000
+NUM_QUEUED = 64
 
 
-async def read_digit(model: Model, picture: Array) -> int:
-    # waits when 64 requests are queued already, until the NPU has ended one
-    (scores,) = await model.infer_async(picture)
+async def read_digit(model: Model, room: asyncio.Semaphore, picture: Array) -> int:
+    async with room:
+        (scores,) = await model.infer_async(picture)
     return int(np.argmax(scores))
 
 
 async def serve(model: Model, pictures: Array, answers: list[int]) -> bool:
     wanted = [number % len(pictures) for number in range(NUM_REQUESTS)]
-    got = await asyncio.gather(*(read_digit(model, pictures[i]) for i in wanted))
+    room = asyncio.Semaphore(NUM_QUEUED)
+    requests = (read_digit(model, room, pictures[i]) for i in wanted)
+    got = await asyncio.gather(*requests)
     right: int = sum(digit == answers[i] for digit, i in zip(got, wanted))
     print(f"{right} of {NUM_REQUESTS} answers as recorded")
     return right == NUM_REQUESTS

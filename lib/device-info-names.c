@@ -23,7 +23,7 @@ static const char *const features[] = {
 	"forced_faults",
 };
 
-static const char *const isa_features[] = {
+const char *const qbrt_isa_feature_names[QBRT_NUM_ISA_FEATURES] = {
 	"int8", "half", "lists", "state", "dynamic", "lstm", "gather", "diag",
 };
 
@@ -126,7 +126,7 @@ void qbrt_list_features(uint64_t bits, struct qbrt_name_list *list)
 
 void qbrt_list_isa_features(uint64_t bits, struct qbrt_name_list *list)
 {
-	list_bits(bits, isa_features, qbrt_array_size(isa_features), list);
+	list_bits(bits, qbrt_isa_feature_names, QBRT_NUM_ISA_FEATURES, list);
 }
 
 void qbrt_list_backends(struct qbrt_name_list *list)

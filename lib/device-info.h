@@ -89,6 +89,8 @@ struct qbrt_name_list {
  * device-info-names.c: adds the names of the bits that are set and known, and
  * of the kernels that a software device may compute with.
  */
+#define QBRT_NUM_ISA_FEATURES 8
+extern const char *const qbrt_isa_feature_names[QBRT_NUM_ISA_FEATURES];
 void qbrt_list_features(uint64_t bits, struct qbrt_name_list *list);
 void qbrt_list_isa_features(uint64_t bits, struct qbrt_name_list *list);
 void qbrt_list_backends(struct qbrt_name_list *list);

@@ -22,10 +22,6 @@ const char *const qbrt_target_names[QBRT_NUM_TARGETS] = {
 	"regulus-rb", "regulus-ra-usb", "regulus-rb-usb"
 };
 
-const char *const qbrt_feature_names[QBRT_NUM_FEATURES] = {
-	"int8", "half", "lists", "state", "dynamic", "lstm", "gather", "diag",
-};
-
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,
 			   char *text, size_t size)
 {

@@ -13,6 +13,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "device-info.h"
 #include "model-config.h"
 #include "status.h"
 #include "util.h"
@@ -210,12 +211,13 @@ refuse_program(const struct qbrt_model *model, const struct qbrt_device *device,
 			(int)in->command, node, (int)in->operand,
 			(unsigned long long)in->limit);
 	if (err == -EOPNOTSUPP && in->rule == 4)
-		return qbrt_fail_errno(
-			QBRT_AT_PROGRAM_CREATE, err,
-			"%s: program %u needs what %s lacks: %s", model->name,
-			instance, device->id,
-			qbrt_list_bits(lacking, qbrt_feature_names,
-				       QBRT_NUM_FEATURES, text, sizeof(text)));
+		return qbrt_fail_errno(QBRT_AT_PROGRAM_CREATE, err,
+				       "%s: program %u needs what %s lacks: %s",
+				       model->name, instance, device->id,
+				       qbrt_list_bits(lacking,
+						      qbrt_isa_feature_names,
+						      QBRT_NUM_ISA_FEATURES,
+						      text, sizeof(text)));
 	if (err == -EOPNOTSUPP)
 		return qbrt_fail_errno(
 			QBRT_AT_PROGRAM_CREATE, err,

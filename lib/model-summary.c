@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device-info.h"
 #include "dtype.h"
 #include "status.h"
 #include "util.h"
@@ -119,8 +120,8 @@ static void add_file(struct text *text, const struct qbrt_model_file *file)
 	add(text, "core modes: %s\n",
 	    qbrt_list_bits(file->bundles[0].mode_mask, qbrt_core_mode_names,
 			   QBRT_CORE_MODE_AUTO, words, sizeof(words)));
-	qbrt_list_bits(header->isa_features, qbrt_feature_names,
-		       QBRT_NUM_FEATURES, words, sizeof(words));
+	qbrt_list_bits(header->isa_features, qbrt_isa_feature_names,
+		       QBRT_NUM_ISA_FEATURES, words, sizeof(words));
 	add(text, "features: %s\n", *words ? words : "none");
 	for (size_t i = 0; i < file->num_programs; i++)
 		nbytes += file->programs[i].size;

@@ -285,15 +285,10 @@ enum qbrt_status qbrt_launched_start(const struct qbrt_model *model,
 				     struct qbrt_launched **launched);
 void qbrt_launched_free(struct qbrt_launched *launched);
 
-/*
- * model-info.c, in words: core modes, numbers of qbm_header.target, and bits of
- * its isa_features
- */
+/* model-info.c, in words: core modes, and numbers of qbm_header.target */
 #define QBRT_NUM_TARGETS 6
-#define QBRT_NUM_FEATURES 8
 extern const char *const qbrt_core_mode_names[QBRT_CORE_MODE_AUTO];
 extern const char *const qbrt_target_names[QBRT_NUM_TARGETS];
-extern const char *const qbrt_feature_names[QBRT_NUM_FEATURES];
 
 /* The names of the bits that are set, "Single, Multi", into text. */
 const char *qbrt_list_bits(uint64_t bits, const char *const *names, size_t num,

@@ -75,7 +75,9 @@ PyDoc_STRVAR(
 	"takes them, of\nthe model's shapes or with a leading axis of 1. "
 	"They are copied, so they may be\nwritten right after. As many "
 	"inferences run as the model has activation slots, 64\nmore may "
-	"wait; then the call waits.\n\n"
+	"wait; then the call waits, and in a coroutine its event loop:\n"
+	"let no more in (examples/async_digits.py), or use "
+	"try_infer_async().\n\n"
 	"Needs a ModelConfig with set_async_pipeline_enabled(True). Raises "
 	"QbShapeError,\nQbDtypeError, QbNotAliveError, QbTimeoutError and "
 	"others.");
