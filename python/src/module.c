@@ -323,6 +323,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->numpy);
 	Py_VISIT(state->asarray);
 	Py_VISIT(state->await_future);
+	Py_VISIT(state->cut_off);
 	return 0;
 }
 
@@ -339,6 +340,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->numpy);
 	Py_CLEAR(state->asarray);
 	Py_CLEAR(state->await_future);
+	Py_CLEAR(state->cut_off);
 	for (size_t i = 0; i < QBPY_NUM_DTYPES; i++) {
 		Py_CLEAR(state->scratch[i].array);
 		Py_CLEAR(state->scratch[i].dtype);

@@ -144,6 +144,7 @@ struct qbpy_state {
 	PyObject *numpy; /* the module; NULL: not imported yet */
 	PyObject *asarray;
 	PyObject *await_future; /* of qbruntime.future; NULL: not needed yet */
+	PyObject *cut_off;      /* pinned_native.c: what ended an export */
 	bool is_main;           /* of the main interpreter */
 	struct qbpy_scratch scratch[QBPY_NUM_DTYPES];
 };

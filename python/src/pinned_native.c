@@ -159,13 +159,48 @@ static int check_export(struct qbpy_native *self, int flags)
 	return 0;
 }
 
+/*
+ * NumPy drops what ends an export, a signal's exception too, and asks for
+ * __array_interface__ next: that raises it, unless somebody has seen it.
+ */
+static void keep_cut_off(struct qbpy_state *state)
+{
+	PyObject *type, *value, *traceback;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	state->cut_off = Py_XNewRef(value);
+	PyErr_Restore(type, value, traceback);
+}
+
+/* -1: it is raised. What was caught has a traceback. */
+static int raise_cut_off(struct qbpy_state *state)
+{
+	PyObject *value = state->cut_off;
+	PyObject *traceback;
+
+	if (!value)
+		return 0;
+	state->cut_off = NULL;
+	traceback = PyException_GetTraceback(value);
+	if (!traceback)
+		PyErr_SetObject((PyObject *)Py_TYPE(value), value);
+	Py_XDECREF(traceback);
+	Py_DECREF(value);
+	return traceback ? 0 : -1;
+}
+
 static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
 	struct qbpy_native *self = (struct qbpy_native *)object;
 
 	view->obj = NULL;
-	if (check_export(self, flags))
+	Py_CLEAR(self->state->cut_off);
+	if (check_export(self, flags)) {
+		if (!PyErr_ExceptionMatches(PyExc_BufferError))
+			keep_cut_off(self->state);
 		return -1;
+	}
 	view->buf = self->data;
 	view->obj = Py_NewRef(object);
 	view->len = self->nbytes;
@@ -200,7 +235,7 @@ PyObject *qbpy_array_interface(PyObject *object, void *closure)
 	PyObject *typestr, *answer = NULL;
 
 	(void)closure;
-	if (check_export(self, 0))
+	if (raise_cut_off(self->state) || check_export(self, 0))
 		return NULL;
 	scratch = qbpy_get_scratch(self->state, self->dtype);
 	if (!scratch)

@@ -9,7 +9,7 @@ import threading
 import weakref
 
 import pytest
-from runtime_cases import COPY64, count_fds, resident_kib, run_child
+from runtime_cases import COPY64, count_fds, resident_kib, run_async, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -445,3 +445,44 @@ def test_nothing_leaks(launched, x):
         assert abs(sys.getrefcount(item) - count) < 50, item
     assert count_fds() == fds and abs(len(gc.get_objects()) - objects) < 200
     assert resident_kib() - before < 4096
+
+
+# NumPy drops what ends an export, and asks anew by __array_interface__.
+# Q339
+@pytest.mark.parametrize(
+    "call",
+    (
+        "np.asarray(y[0])",
+        "np.add(y[0], 1)",
+        "y[0]._array",
+        "y[0].__array__()",
+        "other[0].__setitem__(slice(None), y[0])",
+        "np.zeros(64, 'u1').__setitem__(slice(None), y[0])",
+    ),
+)
+def test_one_ctrl_c_ends_a_conversion(call):
+    child = run_async(
+        f"""
+        import os, signal
+        y, other = model.allocate_outputs(), model.allocate_inputs()
+        future = model.infer_pinned_memory_async(model.allocate_inputs(), y)
+        def interrupt():
+            # all but a call that waits without the GIL shows up as running
+            state = f"/proc/self/task/{{os.getpid()}}/stat"
+            while open(state).read().split()[2] != "S":
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+        thread = threading.Thread(target=interrupt)
+        try:
+            thread.start()
+            {call}
+        except KeyboardInterrupt:
+            print("interrupted")
+        future.cancel()
+        future.wait_for(-1)
+        print("goes on")
+        """,
+        QBRUNTIME_SOFT_FAULT="hang:count=0",
+        QBRUNTIME_NPU_TIMEOUT_MS="600000",
+    )
+    assert child.stdout.split() == ["interrupted", "goes", "on"]
