@@ -41,6 +41,7 @@ COMMANDS = {
     "version": [["version"]],
     "doctor": [["doctor"]],
     "model": [["model", str(DIGITS)]],
+    "caps": [["caps"]],
 }
 NO_JSONL = {"version"}
 NO_JSON = {("list", "-l")}

@@ -22,11 +22,13 @@ VIEWS = {
     "show.txt": ["show"],
     "version.txt": ["version"],
     "doctor.txt": ["doctor"],
+    "caps.txt": ["caps"],
 }
 JSON_VIEWS = {
     "summary.json": ["summary", "--json"],
     "show.json": ["show", "--json"],
     "doctor.json": ["doctor", "--json"],
+    "caps.json": ["caps", "--json"],
 }
 
 

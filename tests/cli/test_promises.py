@@ -166,6 +166,7 @@ def test_one_list_of_fields_is_used_everywhere():
     places = [(entry[0], entry[2]) for entry in fields]
     assert len(places) == len(set(places))
     letters = {"list": "L", "show": "R", "summary": "S", "model": "M", "doctor": "D"}
+    letters["caps"] = "C"
     lists = {"model": "MODELS", "doctor": "CHECKS"}
     for command, letter in letters.items():
         name = lists.get(command, "DEVICES")
@@ -183,7 +184,7 @@ def test_one_list_of_fields_is_used_everywhere():
 
 # I22
 def test_every_path_of_help_is_accepted(roots):
-    for command in ("list", "show", "summary", "doctor"):
+    for command in ("list", "show", "summary", "doctor", "caps"):
         for line in cases.text(command, "-o", "help").splitlines()[1:]:
             path, *rest = line.split()
             words = [command, "--sysroot", roots / "mixed", "-n", "-o"]
@@ -296,7 +297,7 @@ def test_headings_go_and_numbers_get_plain(roots):
 def test_lines_are_whole_objects_of_the_item_type(roots):
     schemas = {}
     keys = {"list": "devices", "show": "devices", "summary": "devices"}
-    keys.update({"doctor": "checks", "model": "models"})
+    keys.update({"doctor": "checks", "model": "models", "caps": "devices"})
     for command, key in keys.items():
         schema = json.loads(cases.text("schema", command, "--strict"))
         schemas[command] = jsonschema.Draft202012Validator(

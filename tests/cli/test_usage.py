@@ -19,7 +19,12 @@ WRONG = [
     ("docter", "doctor"),
     ("m0del x", "model"),
     ("shema", "schema"),
-    ("caps", "caps"),
+    ("cap", "caps"),
+    ("caps 0 1", "takes one"),
+    ("caps 0 -d 0", "both"),
+    ("caps -d 0 -d 1", "one device"),
+    ("caps -b", "--bytes"),
+    ("caps -t memory", "--topic"),
     ("validate", "validate"),
     ("bench", "bench"),
     ("stat", "stat"),
@@ -150,7 +155,16 @@ def test_examples_of_help_are_real(roots):
 def test_schemas_are_valid_and_described():
     jsonschema = pytest.importorskip("jsonschema")
     names = cases.text("schema").split()
-    assert names == ["list", "show", "model", "version", "summary", "doctor", "error"]
+    assert names == [
+        "list",
+        "show",
+        "model",
+        "version",
+        "summary",
+        "doctor",
+        "caps",
+        "error",
+    ]
     for name in names:
         for strict in ([], ["--strict"]):
             schema = json.loads(cases.text("schema", name, *strict))

@@ -175,6 +175,7 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 		set_text(device, FIELD_ID, "?");
 	if (!record_get_text(device, FIELD_KIND))
 		set_text(device, FIELD_KIND, "software");
+	collect_backend(device);
 	set_absent_if_unset(device, FIELD_SERIAL);
 	set_absent_if_unset(device, FIELD_UUID);
 	if (!strcmp(record_get_text(device, FIELD_KIND), "hardware"))
@@ -183,7 +184,7 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 
 /* ---- devices of nodes ---- */
 
-static uint64_t get_count(struct json_object *object, const char *name)
+uint64_t reply_get_count(struct json_object *object, const char *name)
 {
 	struct json_object *json = reply_get(object, name);
 
@@ -231,17 +232,17 @@ static void set_memory(struct record *device, struct json_object *memory)
 	for (size_t i = 0; i < num; i++) {
 		struct json_object *region =
 			json_object_array_get_idx(memory, i);
-		uint64_t total = get_count(region, "total");
-		uint64_t limit = get_count(region, "client_limit");
+		uint64_t total = reply_get_count(region, "total");
+		uint64_t limit = reply_get_count(region, "client_limit");
 
-		if (get_count(region, "region") == 0) {
-			uint64_t free = get_count(region, "free");
+		if (reply_get_count(region, "region") == 0) {
+			uint64_t free = reply_get_count(region, "free");
 
 			set_count(device, FIELD_DEVICE_TOTAL, region, "total");
 			set_integer(device, FIELD_DEVICE_USED,
 				    free < total ? total - free : 0);
-		} else if (get_count(region, "flags") & 1) {
-			uint64_t class = get_count(region, "contiguity");
+		} else if (reply_get_count(region, "flags") & 1) {
+			uint64_t class = reply_get_count(region, "contiguity");
 
 			if (class && class < 4)
 				set_texts(device, FIELD_CONTIGUITY,
@@ -321,21 +322,22 @@ void collect_reply(struct record *device, struct json_object *query)
 {
 	static const char *const families[] = { NULL, "aries", "regulus" };
 	struct json_object *reply = reply_get(query, "DEVICE");
-	uint64_t profile = get_count(reply, "profile");
+	uint64_t profile = reply_get_count(reply, "profile");
 
 	set_string(device, FIELD_NAME, reply, "name");
 	set_string(device, FIELD_PRODUCT, reply, "product");
 	set_text(device, FIELD_KIND,
-		 get_count(reply, "kind") == 2 ? "software" : "hardware");
+		 reply_get_count(reply, "kind") == 2 ? "software" : "hardware");
 	if (profile < 3)
 		set_text(device, FIELD_FAMILY, families[profile]);
 	set_count(device, FIELD_CLUSTERS, reply, "clusters");
 	set_count(device, FIELD_LOCAL_CORES, reply, "local_cores");
 	set_count(device, FIELD_GLOBAL_CORES, reply, "global_cores");
 	collect_modes(device, FIELD_CORE_MODES,
-		      (uint32_t)get_count(reply, "core_modes"));
+		      (uint32_t)reply_get_count(reply, "core_modes"));
 	set_memory(device, reply_get(query, "MEMORY"));
 	set_string(device, FIELD_SERIAL, reply, "serial");
+	collect_reply_caps(device, reply);
 	set_count(device, FIELD_MAX_JOBS, reply, "max_jobs");
 	set_count(device, FIELD_MAX_QUEUES, reply, "max_queues");
 	set_count(device, FIELD_MAX_BINDINGS, reply, "max_bindings");
@@ -385,9 +387,9 @@ static void add_node(struct inventory *inventory, struct own_node *node)
 	struct record *device;
 
 	node->open_err = open ? json_object_get_int(open) : 0;
-	node->mode = (unsigned int)get_count(file, "mode");
+	node->mode = (unsigned int)reply_get_count(file, "mode");
 	if (reply_get(file, "gid"))
-		node->gid = (int64_t)get_count(file, "gid");
+		node->gid = (int64_t)reply_get_count(file, "gid");
 	node->owner = file ? inventory_copy(json_object_get_string(
 						    reply_get(file, "owner"))
 						    ?: "")
@@ -397,11 +399,11 @@ static void add_node(struct inventory *inventory, struct own_node *node)
 						    ?: "")
 			   : NULL;
 	if (version && !node->open_err) {
-		node->uapi_major = (int)get_count(version, "major");
-		node->version =
-			inventory_format("%d.%d.%d", node->uapi_major,
-					 (int)get_count(version, "minor"),
-					 (int)get_count(version, "patchlevel"));
+		node->uapi_major = (int)reply_get_count(version, "major");
+		node->version = inventory_format(
+			"%d.%d.%d", node->uapi_major,
+			(int)reply_get_count(version, "minor"),
+			(int)reply_get_count(version, "patchlevel"));
 		if (node->uapi_major == QBINFO_UAPI_MAJOR) {
 			set_text(inventory->driver, FIELD_DRIVER_NAME, "qbnpu");
 			set_text(inventory->driver, FIELD_DRIVER_VERSION,
@@ -427,7 +429,7 @@ static void add_node(struct inventory *inventory, struct own_node *node)
 		if (reply_get(reply_get(query, "DEVICE"), "state"))
 			collect_state(
 				inventory, device,
-				(unsigned int)get_count(
+				(unsigned int)reply_get_count(
 					reply_get(query, "DEVICE"), "state") +
 					1);
 		inventory->has_hardware = true;

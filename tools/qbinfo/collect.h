@@ -42,6 +42,14 @@ void collect_aliases(struct record *device);
 /* The words of the bits of a mask of core modes: bit n is mode n. */
 void collect_modes(struct record *record, enum field_id field, uint32_t mask);
 
+/* caps.* of what the driver told of itself; of collect-caps.c. */
+struct json_object;
+void collect_reply_caps(struct record *device, struct json_object *reply);
+/* caps.backend_in_use and cpu_isa, unless they are known: after the backends. */
+void collect_backend(struct record *device);
+/* What is to say of caps.* beside their values. */
+void collect_caps_notes(struct record *device);
+
 /* limits.* and env of each device, and which limit of pinned memory rules. */
 void collect_limits(struct inventory *inventory);
 void collect_environment(struct inventory *inventory);
@@ -57,11 +65,12 @@ char *cgroup_read(const char *name);
 
 /* Reads a file that recorded what the kernel answered; NULL: none, or broken.
  */
-struct json_object;
 struct json_object *reply_read(const char *path, int *err);
 /* The reply of a node, "/dev/accel/accel0". */
 struct json_object *reply_read_node(const char *node, int *err);
 struct json_object *reply_get(struct json_object *object, const char *name);
+/* A member that is a number not below 0; else 0. */
+uint64_t reply_get_count(struct json_object *object, const char *name);
 void collect_reply(struct record *device, struct json_object *query);
 void collect_software(struct inventory *inventory);
 

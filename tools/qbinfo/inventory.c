@@ -331,6 +331,11 @@ void set_absent(struct record *record, enum field_id id, enum reason reason,
 	value->detail = detail ? inventory_copy(detail) : NULL;
 }
 
+void set_note(struct record *record, enum field_id id, const char *note)
+{
+	record_get(record, id)->detail = inventory_copy(note);
+}
+
 void add_extra(struct record *record, const char *name, const char *text)
 {
 	struct extra *extra = inventory_alloc(sizeof(*extra));

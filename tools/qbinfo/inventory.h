@@ -97,7 +97,7 @@ struct record;
 struct value {
 	bool is_set;
 	enum reason reason; /* unless is_set */
-	const char *detail; /* of the reason; NULL: none */
+	const char *detail; /* of the reason or the value; NULL: none */
 	union {
 		const char *text;
 		double number;
@@ -223,6 +223,8 @@ void set_records(struct record *record, enum field_id id,
 		 struct records *records);
 void set_absent(struct record *record, enum field_id id, enum reason reason,
 		const char *detail);
+/* What is to say of a value, beside it or its reason. */
+void set_note(struct record *record, enum field_id id, const char *note);
 void add_extra(struct record *record, const char *name, const char *text);
 
 void add_warning(struct inventory *inventory, const char *text,

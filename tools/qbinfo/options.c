@@ -254,10 +254,13 @@ static int check_arguments(const struct request *request)
 	if (!strchr(arguments, '.') && num > 1)
 		return fail(2, "%s takes one argument, but %s was given, too",
 			    name, request->arguments.items[1]);
-	if (request->devices.num && num && request->command == COMMAND_SHOW)
+	if (request->devices.num && num)
 		return fail(2,
 			    "devices are chosen by -d or by arguments, not by "
 			    "both");
+	if (request->devices.num > 1 && !strchr(arguments, '.') && *arguments)
+		return fail(2, "%s is about one device, but %s was given, too",
+			    name, request->devices.items[1]);
 	return 0;
 }
 

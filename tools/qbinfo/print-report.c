@@ -296,6 +296,47 @@ void print_parts(FILE *out, const struct document *document)
 						 FIELD_VERDICT_TEXT)));
 }
 
+/* ---- caps ---- */
+
+#define COMMENT_COLUMN 24
+
+/* What is to say of the value, or why there is none; NULL: nothing. */
+static const char *get_comment(const struct value *value)
+{
+	if (value->is_set || value->reason == REASON_ABSENT)
+		return value->detail;
+	if (!value->detail)
+		return reason_get_word(value->reason);
+	return inventory_format("%s: %s", reason_get_word(value->reason),
+				value->detail);
+}
+
+/* The id is for JSON and for -o: who asked knows it. */
+void print_caps(FILE *out, const struct part *part, const struct style *style)
+{
+	for (size_t i = 0; i < part->num_fields; i++) {
+		enum field_id field = part->fields[i];
+		const char *path = field_get(field)->path;
+		const char *dot = strrchr(path, '.');
+		const struct value *value =
+			record_see(part->records->first, field);
+		const char *text = print_value(value, field, true);
+		const char *comment = get_comment(value);
+
+		if (field == FIELD_ID && !part->is_chosen)
+			continue;
+		/* it will be known */
+		if (!value->is_set && value->reason == REASON_NOT_LOADED)
+			text = "?";
+		text = inventory_format("%s=%s", dot ? dot + 1 : path, text);
+		if (comment && !style->has_no_headings)
+			(void)fprintf(out, "%-*s # %s\n", COMMENT_COLUMN, text,
+				      print_safe(comment));
+		else
+			(void)fprintf(out, "%s\n", text);
+	}
+}
+
 /* ---- documents ---- */
 
 static void print_banner(FILE *out, const struct inventory *inventory)
@@ -355,6 +396,9 @@ static void print_one(FILE *out, const struct document *document,
 		break;
 	case FORM_PARTS:
 		print_parts(out, document);
+		break;
+	case FORM_CAPS:
+		print_caps(out, part, style);
 		break;
 	case FORM_MODELS:
 		print_models(out, part->records, style);

@@ -27,6 +27,7 @@ static const struct {
 	  { LIST_DRIVER, LIST_DEVICES, LIST_DRM },
 	  { true, false, false } },
 	{ "doctor", 'D', { LIST_CHECKS }, { false } },
+	{ "caps", 'C', { LIST_DEVICES }, { false } },
 };
 
 static void add(struct json_object *object, const char *name,

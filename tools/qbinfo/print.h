@@ -19,7 +19,8 @@ enum form {
 	FORM_MODELS,
 	FORM_CHECKS,
 	FORM_PARTS,
-	FORM_DATA /* no text: JSON alone */
+	FORM_CAPS, /* name=value of one device */
+	FORM_DATA  /* no text: JSON alone */
 };
 
 /* A member of the document: a list, or one record. */
@@ -85,6 +86,7 @@ void print_report(FILE *out, const struct document *document,
 void print_checks(FILE *out, const struct records *checks,
 		  const struct style *style);
 void print_parts(FILE *out, const struct document *document);
+void print_caps(FILE *out, const struct part *part, const struct style *style);
 void print_models(FILE *out, const struct records *models,
 		  const struct style *style);
 void print_field_help(FILE *out, const enum field_id *fields,

@@ -175,6 +175,7 @@ static int run(struct request *request)
 		[COMMAND_SUMMARY] = cmd_summary,
 		[COMMAND_SCHEMA] = cmd_schema,
 		[COMMAND_DOCTOR] = cmd_doctor,
+		[COMMAND_CAPS] = cmd_caps,
 	};
 	int err;
 

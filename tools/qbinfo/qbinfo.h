@@ -75,6 +75,7 @@ int cmd_version(struct request *request);
 int cmd_summary(struct request *request);
 int cmd_schema(struct request *request);
 int cmd_doctor(struct request *request);
+int cmd_caps(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);
