@@ -23,8 +23,19 @@ def _version(number, major, minor):
     return f'{path} = {{"open": 0, "version": {{"name": "qbnpu", {version}}}}}'
 
 
+def _in_state(number):
+    path, name = "replies/dev-accel-accel0.json", '"name": "aries-rb"'
+    version = '"version": {"name": "qbnpu", "major": 1, "minor": 0, "patchlevel": 0}'
+    sensors = '[{"id": 13, "index": 0, "value": 1}]' if number == 0 else "[]"
+    query = f'"DEVICE": {{"kind": 1, {name}, "state": {number}}}, "SENSORS": {sensors}'
+    return f'{path} = {{"open": 0, {version}, "query": {{{query}}}}}'
+
+
 # check, tree, lines that plant the cause, state, code, exit, words
 PLANTED = [
+    ("health", "one-aries", [_in_state(3)], "fail", "E-HW-1", 7, "modprobe qbnpu"),
+    ("health", "one-aries", [_in_state(2)], "fail", "E-HW-2", 10, "degraded"),
+    ("health", "one-aries", [_in_state(0)], "warn", "E-HW-3", 0, "-t thermal"),
     (
         "node",
         "bare",

@@ -70,6 +70,7 @@ def test_stdout_is_data_and_stderr_is_words(roots, command, name):
         (5, ["version", "--sysroot", "old-driver"], {}),
         (5, ["doctor", "--sysroot", "old-driver"], {}),
         (6, ["doctor", "--timeout", "0.000001"], {}),
+        (7, ["doctor", "--sysroot", "lost"], {}),
         (8, ["model", "/dev/null"], {}),
         (8, ["list", "--sysroot", "nowhere"], {}),
         (9, ["show", "--strict", "--sysroot", "soft"], {}),

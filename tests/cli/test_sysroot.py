@@ -99,6 +99,7 @@ def test_what_is_missing_or_damaged_stops_nothing(roots, tmp_path, validate):
                         "no_permission",
                         "suspended",
                         "not_loaded",
+                        "needs_interval",
                     }
 
 

@@ -68,6 +68,7 @@ static void run_checks(struct doctor *doctor)
 	doctor_check_node(doctor);
 	doctor_check_permission(doctor);
 	doctor_check_version(doctor);
+	doctor_check_health(doctor);
 	doctor_check_memlock(doctor);
 	doctor_check_contiguous(doctor);
 	doctor_check_iommu(doctor);
@@ -133,6 +134,7 @@ int cmd_doctor(struct request *request)
 		code = select_devices(request, &none);
 	if (code)
 		return code;
+	collect_readings(inventory);
 	run_checks(&doctor);
 	if (folder) {
 		code = capture_finish(inventory);

@@ -95,6 +95,7 @@ int cmd_show(struct request *request)
 						       : &request->devices);
 	if (code)
 		return code;
+	collect_readings(inventory);
 	collect_environment(inventory);
 	return show_document(request, &document);
 }

@@ -69,6 +69,7 @@ int cmd_summary(struct request *request)
 		code = select_devices(request, &request->devices);
 	if (code)
 		return code;
+	collect_readings(inventory);
 	if (is_json && !request->has[OPTION_OUTPUT])
 		select_all(request, LIST_DEVICES, &document.parts[1]);
 	if (is_json)

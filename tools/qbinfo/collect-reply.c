@@ -176,6 +176,7 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 	if (!record_get_text(device, FIELD_KIND))
 		set_text(device, FIELD_KIND, "software");
 	collect_backend(device);
+	collect_listed_readings(device);
 	set_absent_if_unset(device, FIELD_SERIAL);
 	set_absent_if_unset(device, FIELD_UUID);
 	if (!strcmp(record_get_text(device, FIELD_KIND), "hardware"))
@@ -414,6 +415,7 @@ static void add_node(struct inventory *inventory, struct own_node *node)
 	    node->uapi_major == QBINFO_UAPI_MAJOR) {
 		device = records_add(&inventory->devices);
 		collect_reply(device, query);
+		collect_reply_readings(inventory, device, query);
 		set_place(device, node);
 		set_integer(device, FIELD_NUMBER,
 			    get_number_of_node(node->path));

@@ -50,6 +50,20 @@ void collect_backend(struct record *device);
 /* What is to say of caps.* beside their values. */
 void collect_caps_notes(struct record *device);
 
+/*
+ * Firmware, sensors, counters, events, health: opens each device once, so after
+ * those that are chosen, and never for list. Adds "!" lines.
+ */
+void collect_readings(struct inventory *inventory);
+/* What of that a reply tells: after the tool. */
+void collect_reply_readings(const struct inventory *inventory,
+			    struct record *device, struct json_object *query);
+
+/* health.*, and its "!" lines: after the state and the readings. */
+void collect_health(struct inventory *inventory, struct record *device);
+/* What follows from the readings of devices.json. */
+void collect_listed_readings(struct record *device);
+
 /* limits.* and env of each device, and which limit of pinned memory rules. */
 void collect_limits(struct inventory *inventory);
 void collect_environment(struct inventory *inventory);

@@ -291,6 +291,58 @@ void doctor_check_version(struct doctor *doctor)
 					   version));
 }
 
+/* ---- health ---- */
+
+static const char reload[] = "sudo modprobe -r qbnpu, then sudo modprobe qbnpu";
+
+/* Whether a finding was told. */
+static bool find_illness(struct doctor *doctor, const struct record *device)
+{
+	const char *id = record_get_text(device, FIELD_ID);
+	const char *state = record_get_text(device, FIELD_STATE) ?: "";
+	const struct value *throttling = record_see(device, FIELD_THROTTLING);
+
+	if (!strcmp(state, "lost"))
+		doctor_fail(doctor, 7, "health",
+			    inventory_format("%s is lost", id), "E-HW-1",
+			    reload);
+	else if (!strcmp(state, "degraded"))
+		doctor_fail(doctor, 10, "health",
+			    inventory_format("%s is degraded: cores of it are "
+					     "out of use",
+					     id),
+			    "E-HW-2", reload);
+	else if (throttling->is_set && throttling->boolean)
+		doctor_warn(
+			doctor, "health",
+			inventory_format("%s is slowed down: it is hot", id),
+			"E-HW-3",
+			inventory_format("cool it or give it less to do: "
+					 "qbinfo show %s -t thermal",
+					 id));
+	else
+		return false;
+	return true;
+}
+
+void doctor_check_health(struct doctor *doctor)
+{
+	size_t found = 0, known = 0;
+
+	for (const struct record *device = doctor->inventory->devices.first;
+	     device; device = device->next) {
+		found += find_illness(doctor, device);
+		known += record_get_text(device, FIELD_STATE) != NULL;
+	}
+	if (found)
+		return;
+	if (known)
+		doctor_ok(doctor, "health",
+			  "no device is lost, degraded or too hot");
+	else
+		doctor_skip(doctor, "health", "no device tells its state");
+}
+
 /* ---- translation of addresses ---- */
 
 /* A port that anyone can plug into, and nothing between it and all memory. */

@@ -30,6 +30,7 @@ void doctor_fail(struct doctor *doctor, int code_of_exit, const char *id,
 void doctor_check_node(struct doctor *doctor);
 void doctor_check_permission(struct doctor *doctor);
 void doctor_check_version(struct doctor *doctor);
+void doctor_check_health(struct doctor *doctor);
 void doctor_check_iommu(struct doctor *doctor);
 /* doctor-limits.c */
 void doctor_check_memlock(struct doctor *doctor);

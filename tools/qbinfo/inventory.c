@@ -39,8 +39,9 @@ static const char *const list_words[NUM_LISTS] = {
 };
 
 static const char *const reasons[] = {
-	"not_supported", "no_permission", "not_loaded",
-	"suspended",     "invalid",       "absent",
+	"not_supported", "no_permission", "needs_interval",
+	"not_loaded",    "suspended",     "gone",
+	"invalid",       "error",         "absent",
 };
 
 /* ---- memory ---- */

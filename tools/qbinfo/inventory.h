@@ -65,9 +65,12 @@ enum unit {
 enum reason {
 	REASON_NOT_SUPPORTED,
 	REASON_NO_PERMISSION,
+	REASON_NEEDS_INTERVAL,
 	REASON_NOT_LOADED,
 	REASON_SUSPENDED,
+	REASON_GONE,
 	REASON_INVALID,
+	REASON_ERROR,
 	REASON_ABSENT /* null says it: no limit, no layout; not reported */
 };
 

@@ -100,6 +100,7 @@ static bool is_shown(const struct value *value, enum field_id field)
 		return field_get(field)->type != TYPE_TEXTS ||
 		       value->texts.num > 0;
 	return value->reason != REASON_NOT_SUPPORTED &&
+	       value->reason != REASON_NEEDS_INTERVAL &&
 	       value->reason != REASON_NOT_LOADED &&
 	       value->reason != REASON_ABSENT;
 }

@@ -192,6 +192,7 @@ static const char *print_absent(enum reason reason)
 {
 	switch (reason) {
 	case REASON_NOT_SUPPORTED:
+	case REASON_NEEDS_INTERVAL:
 	case REASON_NOT_LOADED:
 	case REASON_ABSENT:
 		return "-";

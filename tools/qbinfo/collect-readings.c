@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Readings: firmware, sensors, counters, events.
+ * Live each chosen device is opened once, asked and closed; under --sysroot the
+ * same comes from its recorded reply. What a device does not tell stays null.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json.h>
+#include <qbruntime/qbrt.h>
+
+#include "collect.h"
+#include "source.h"
+
+#define NUM(array) (sizeof(array) / sizeof(*(array)))
+#define NS_PER_SEC INT64_C(1000000000)
+
+/* By qbrt_sensor_name; the unit of the field is divisor times that of it. */
+static const struct {
+	const char *name;
+	enum field_id field;
+	double divisor;
+} sensors[] = {
+	{ "temperature", FIELD_TEMPERATURE, 1e3 },
+	{ "throttle_temperature", FIELD_THROTTLE_AT, 1e3 },
+	{ "shutdown_temperature", FIELD_SHUTDOWN_AT, 1e3 },
+	{ "npu_clock", FIELD_CLOCK, 1 },
+	{ "npu_clock_max", FIELD_CLOCK_MAX, 1 },
+	{ "interconnect_clock", FIELD_CLOCK_NOC, 1 },
+	{ "power", FIELD_POWER, 1e6 },
+	{ "power_limit", FIELD_POWER_LIMIT, 1e6 },
+	{ "energy", FIELD_ENERGY, 1e6 },
+	{ "voltage", FIELD_VOLTS, 1e6 },
+	{ "current", FIELD_AMPERES, 1e6 },
+	{ "fan", FIELD_FAN, 1e6 },
+	{ "throttling", FIELD_THROTTLING, 1 },
+};
+
+/* By qbrt_counter_name; those of one field are added. */
+static const struct {
+	const char *name;
+	enum field_id field;
+} counters[] = {
+	{ "submitted", FIELD_SUBMITTED },
+	{ "completed", FIELD_COMPLETED },
+	{ "failed", FIELD_FAILED },
+	{ "cancelled", FIELD_CANCELLED },
+	{ "timeouts", FIELD_TIMEOUTS },
+	{ "queue_resets", FIELD_RESETS },
+	{ "core_resets", FIELD_RESETS },
+	{ "device_resets", FIELD_RESETS },
+	{ "programs_created", FIELD_PROGRAMS },
+	{ "programs_rejected", FIELD_REJECTED },
+	{ "bytes_read", FIELD_BYTES_IN },
+	{ "bytes_written", FIELD_BYTES_OUT },
+	{ "copy_bytes", FIELD_BYTES_COPIED },
+	{ "macs", FIELD_MACS },
+	{ "busy_ns", FIELD_BUSY_TIME },
+	{ "wait_ns", FIELD_WAIT_TIME },
+	{ "ecc_corrected", FIELD_ECC_CORRECTED },
+	{ "ecc_uncorrected", FIELD_ECC_UNCORRECTED },
+	{ "dma_refusals", FIELD_DMA_FAULTS },
+	{ "device_lies", FIELD_DEVICE_LIES },
+};
+
+/* All fields of topics that nobody has set. */
+static void mark_unread(struct record *device, const char *topics,
+			enum reason reason, const char *detail)
+{
+	const struct list *list = list_get(LIST_DEVICES);
+
+	for (size_t i = 0; i < list->num_fields; i++) {
+		enum field_id field = list->first + (enum field_id)i;
+
+		if (strstr(topics, field_get(field)->topic) &&
+		    *field_get(field)->topic &&
+		    !record_see(device, field)->is_set)
+			set_absent(device, field, reason, detail);
+	}
+}
+
+/* ---- one reading; value NULL: it is no number ---- */
+
+static void set_sensor(struct record *device, uint32_t id, uint32_t index,
+		       const int64_t *value)
+{
+	const char *name = qbrt_sensor_name(id);
+	size_t i = 0;
+
+	/* 0 is the hottest place, and the whole */
+	while (i < NUM(sensors) && strcmp(sensors[i].name, name) != 0)
+		i++;
+	if (i == NUM(sensors) || index)
+		return;
+	if (!value)
+		set_absent(device, sensors[i].field, REASON_INVALID, name);
+	else if (field_get(sensors[i].field)->type == TYPE_BOOLEAN)
+		set_boolean(device, sensors[i].field, *value != 0);
+	else if (field_get(sensors[i].field)->type == TYPE_NUMBER)
+		set_number(device, sensors[i].field,
+			   (double)*value / sensors[i].divisor);
+	else
+		set_signed(device, sensors[i].field, *value);
+}
+
+static void set_counter(struct record *device, uint32_t id, uint32_t index,
+			const int64_t *value)
+{
+	const char *name = qbrt_counter_name(id);
+	const struct value *seen;
+	uint64_t sum;
+	size_t i = 0;
+
+	while (i < NUM(counters) && strcmp(counters[i].name, name) != 0)
+		i++;
+	if (i == NUM(counters) || index)
+		return;
+	seen = record_see(device, counters[i].field);
+	/* a sum without one of its parts is none */
+	if (!seen->is_set && seen->reason == REASON_INVALID)
+		return;
+	sum = record_get_integer(device, counters[i].field, 0);
+	if (!value || *value < 0 ||
+	    __builtin_add_overflow(sum, (uint64_t)*value, &sum))
+		set_absent(device, counters[i].field, REASON_INVALID, name);
+	else
+		set_integer(device, counters[i].field, sum);
+}
+
+/* What follows from counters. */
+static void set_queues(struct record *device)
+{
+	static const enum field_id ended[] = { FIELD_COMPLETED, FIELD_FAILED,
+					       FIELD_CANCELLED };
+	uint64_t in_flight = record_get_integer(device, FIELD_SUBMITTED, 0);
+	uint64_t jobs = record_get_integer(device, FIELD_COMPLETED, 0) +
+			record_get_integer(device, FIELD_FAILED, 0);
+
+	if (!record_see(device, FIELD_SUBMITTED)->is_set)
+		return;
+	for (size_t i = 0; i < NUM(ended); i++) {
+		uint64_t num = record_get_integer(device, ended[i], 0);
+
+		in_flight -= num < in_flight ? num : in_flight;
+	}
+	set_integer(device, FIELD_IN_FLIGHT, in_flight);
+	if (!jobs) {
+		set_absent(device, FIELD_MEAN_WAIT, REASON_ABSENT, NULL);
+		set_absent(device, FIELD_MEAN_RUN, REASON_ABSENT, NULL);
+		return;
+	}
+	if (record_see(device, FIELD_WAIT_TIME)->is_set)
+		set_integer(device, FIELD_MEAN_WAIT,
+			    record_get_integer(device, FIELD_WAIT_TIME, 0) /
+				    jobs);
+	if (record_see(device, FIELD_BUSY_TIME)->is_set)
+		set_integer(device, FIELD_MEAN_RUN,
+			    record_get_integer(device, FIELD_BUSY_TIME, 0) /
+				    jobs);
+}
+
+/* ---- the last error ---- */
+
+static void set_no_error(struct record *device)
+{
+	set_absent(device, FIELD_LAST_TIME, REASON_ABSENT, NULL);
+	set_absent(device, FIELD_LAST_STATUS, REASON_ABSENT, NULL);
+	set_absent(device, FIELD_LAST_TEXT, REASON_ABSENT, NULL);
+}
+
+static bool is_error(const char *event)
+{
+	static const char *const errors[] = {
+		"timeout",
+		"queue_reset",
+		"core_reset",
+		"device_reset",
+		"lost",
+		"job_error",
+		"device_lied",
+		"ecc_uncorrected",
+		"heartbeat_missing",
+	};
+
+	for (size_t i = 0; i < NUM(errors); i++) {
+		if (!strcmp(errors[i], event))
+			return true;
+	}
+	return false;
+}
+
+static int get_days(int year, int month)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30,
+				    31, 31, 30, 31, 30, 31 };
+	bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && is_leap);
+}
+
+/*
+ * An instant of CLOCK_MONOTONIC, by the two times of the tool. Counted back by
+ * hand: libc would read the time zone, which lies outside of --sysroot.
+ */
+static void set_last_time(struct record *device, const struct record *tool,
+			  int64_t monotonic)
+{
+	const char *text = record_get_text(tool, FIELD_TOOL_TIME) ?: "";
+	int64_t since =
+		(int64_t)record_get_integer(tool, FIELD_TOOL_MONOTONIC, 0);
+	int year, month, day, hour, minute, second;
+	long ns;
+	int64_t time;
+
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%9ldZ", &year, &month, &day,
+		   &hour, &minute, &second, &ns) != 7 ||
+	    month < 1 || month > 12 || monotonic < 0 || monotonic > since) {
+		set_absent(device, FIELD_LAST_TIME, REASON_INVALID, "time");
+		return;
+	}
+	time = (hour * INT64_C(3600) + minute * 60 + second) * NS_PER_SEC + ns -
+	       (since - monotonic);
+	for (; time < 0; time += 86400 * NS_PER_SEC) {
+		if (--day > 0)
+			continue;
+		year -= month == 1;
+		month = month == 1 ? 12 : month - 1;
+		day = get_days(year, month);
+	}
+	second = (int)(time / NS_PER_SEC);
+	set_text(device, FIELD_LAST_TIME,
+		 inventory_format(
+			 "%04d-%02d-%02dT%02d:%02d:%02d.%09" PRId64 "Z", year,
+			 month, day, second / 3600, second / 60 % 60,
+			 second % 60, time % NS_PER_SEC));
+}
+
+static void set_event(struct record *device, const struct record *tool,
+		      uint32_t kind, int64_t time)
+{
+	char *text = inventory_copy(qbrt_device_event_name(kind));
+
+	if (!is_error(text))
+		return;
+	for (char *c = text; *c; c++) {
+		if (*c == '_')
+			*c = ' ';
+	}
+	set_last_time(device, tool, time);
+	set_text(device, FIELD_LAST_TEXT, text);
+}
+
+/* A capture holds values, and not why others are null. */
+void collect_listed_readings(struct record *device)
+{
+	static const enum field_id last[] = { FIELD_LAST_TIME,
+					      FIELD_LAST_STATUS,
+					      FIELD_LAST_TEXT };
+
+	set_queues(device);
+	for (size_t i = 0; i < NUM(last); i++) {
+		if (record_see(device, FIELD_SUBMITTED)->is_set &&
+		    !record_get_text(device, last[i]))
+			set_absent(device, last[i], REASON_ABSENT, NULL);
+	}
+}
+
+/* ---- live ---- */
+
+static enum qbrt_status read_firmware(struct record *device,
+				      const struct qbrt_accelerator *acc)
+{
+	struct qbrt_firmware_info info = { .size = sizeof(info) };
+	enum qbrt_status status = qbrt_accelerator_query_firmware(acc, &info);
+
+	if (status)
+		return status == QBRT_NOT_IMPLEMENTED ? QBRT_OK : status;
+	set_text(device, FIELD_FIRMWARE, info.version);
+	set_text(device, FIELD_FIRMWARE_BUILD, info.build);
+	if (info.flags & QBRT_FIRMWARE_CRC)
+		set_integer(device, FIELD_FIRMWARE_CRC, info.crc);
+	set_boolean(device, FIELD_FIRMWARE_SECURE,
+		    info.flags & QBRT_FIRMWARE_SECURE);
+	return QBRT_OK;
+}
+
+typedef enum qbrt_status (*query_readings)(const struct qbrt_accelerator *acc,
+					   struct qbrt_reading *readings,
+					   size_t max_readings,
+					   size_t *num_readings);
+typedef void (*set_reading)(struct record *device, uint32_t id, uint32_t index,
+			    const int64_t *value);
+
+static enum qbrt_status read_all(struct record *device,
+				 const struct qbrt_accelerator *acc,
+				 query_readings query, set_reading set)
+{
+	struct qbrt_reading *readings;
+	size_t num, max;
+	enum qbrt_status status = query(acc, NULL, 0, &max);
+
+	if (status)
+		return status;
+	readings = inventory_alloc((max + 1) * sizeof(*readings));
+	status = query(acc, readings, max, &num);
+	if (status)
+		return status;
+	for (size_t i = 0; i < (num < max ? num : max); i++)
+		set(device, readings[i].id, readings[i].index,
+		    &readings[i].value);
+	return QBRT_OK;
+}
+
+static enum qbrt_status read_events(struct record *device,
+				    const struct record *tool,
+				    const struct qbrt_accelerator *acc)
+{
+	static struct qbrt_device_event events[256];
+	size_t num;
+	enum qbrt_status status = qbrt_accelerator_query_events(
+		acc, 0, events, NUM(events), &num);
+
+	if (status)
+		return status;
+	set_no_error(device);
+	for (size_t i = 0; i < num && i < NUM(events); i++) {
+		if (!is_error(qbrt_device_event_name(events[i].kind)))
+			continue;
+		set_event(device, tool, events[i].kind, events[i].time);
+		set_absent(device, FIELD_LAST_STATUS, REASON_ABSENT, NULL);
+		if (events[i].status)
+			set_text(device, FIELD_LAST_STATUS,
+				 qbrt_status_name(events[i].status));
+	}
+	return QBRT_OK;
+}
+
+static void mark_failed(struct record *device, const char *topics,
+			enum qbrt_status status)
+{
+	enum reason reason = REASON_ERROR;
+
+	if (status == QBRT_ACC_DEVICE_LOST)
+		reason = REASON_GONE;
+	else if (status == QBRT_ACC_PERMISSION_DENIED)
+		reason = REASON_NO_PERMISSION;
+	if (status)
+		mark_unread(device, topics, reason, qbrt_error_detail());
+}
+
+static void read_device(struct record *device, const struct record *tool)
+{
+	struct qbrt_accelerator *acc;
+	enum qbrt_status status = qbrt_accelerator_open(
+		record_get_text(device, FIELD_NAME),
+		(int)record_get_integer(device, FIELD_NUMBER, 0), &acc);
+
+	if (status) {
+		mark_failed(device,
+			    "firmware queues clocks power thermal health",
+			    status);
+		return;
+	}
+	mark_failed(device, "firmware", read_firmware(device, acc));
+	mark_failed(device, "clocks power thermal",
+		    read_all(device, acc, qbrt_accelerator_query_sensors,
+			     set_sensor));
+	status = read_all(device, acc, qbrt_accelerator_query_counters,
+			  set_counter);
+	set_queues(device);
+	if (!status)
+		status = read_events(device, tool, acc);
+	mark_failed(device, "queues health", status);
+	qbrt_accelerator_close(acc);
+}
+
+/* ---- recorded ---- */
+
+static bool get_number(struct json_object *object, const char *name,
+		       int64_t *number)
+{
+	struct json_object *json = reply_get(object, name);
+
+	if (!json || !json_object_is_type(json, json_type_int) ||
+	    json_object_get_uint64(json) > INT64_MAX)
+		return false;
+	*number = json_object_get_int64(json);
+	return true;
+}
+
+/* The array of a query; NULL: it was not asked, or is marked as broken. */
+static struct json_object *get_array(struct record *device,
+				     struct json_object *query,
+				     const char *name, const char *topics)
+{
+	struct json_object *array = reply_get(query, name);
+
+	if (!array || json_object_is_type(array, json_type_array))
+		return array;
+	mark_unread(device, topics, REASON_INVALID, name);
+	return NULL;
+}
+
+static void take_all(struct record *device, struct json_object *array,
+		     set_reading set)
+{
+	size_t num = array ? json_object_array_length(array) : 0;
+
+	for (size_t i = 0; i < num; i++) {
+		struct json_object *one = json_object_array_get_idx(array, i);
+		int64_t value;
+
+		set(device, (uint32_t)reply_get_count(one, "id"),
+		    (uint32_t)reply_get_count(one, "index"),
+		    get_number(one, "value", &value) ? &value : NULL);
+	}
+}
+
+void collect_reply_readings(const struct inventory *inventory,
+			    struct record *device, struct json_object *query)
+{
+	struct json_object *firmware = reply_get(query, "FIRMWARE");
+	struct json_object *build = reply_get(firmware, "build");
+	uint64_t flags = reply_get_count(firmware, "flags");
+	struct json_object *events;
+
+	if (build && json_object_is_type(build, json_type_string))
+		set_text(device, FIELD_FIRMWARE_BUILD,
+			 json_object_get_string(build));
+	/* kernel.md 2.4: bit 1 crc known, bit 2 secure */
+	if (flags & 2)
+		set_integer(device, FIELD_FIRMWARE_CRC,
+			    reply_get_count(firmware, "crc"));
+	if (firmware)
+		set_boolean(device, FIELD_FIRMWARE_SECURE, flags & 4);
+	take_all(device,
+		 get_array(device, query, "SENSORS", "clocks power thermal"),
+		 set_sensor);
+	take_all(device, get_array(device, query, "COUNTERS", "queues health"),
+		 set_counter);
+	set_queues(device);
+	events = get_array(device, query, "EVENTS", "health");
+	if (!events)
+		return;
+	set_no_error(device);
+	for (size_t i = 0; i < json_object_array_length(events); i++) {
+		struct json_object *one = json_object_array_get_idx(events, i);
+		int64_t time;
+
+		/* its errno gets a status in the library alone */
+		if (get_number(one, "time_ns", &time))
+			set_event(device, inventory->tool,
+				  (uint32_t)reply_get_count(one, "kind"), time);
+	}
+}
+
+/* ---- all ---- */
+
+void collect_readings(struct inventory *inventory)
+{
+	static const enum field_id rates[] = { FIELD_BUSY, FIELD_BUSY_WINDOW,
+					       FIELD_PER_CORE };
+
+	for (struct record *device = inventory->devices.first; device;
+	     device = device->next) {
+		if (!source_get_sysroot())
+			read_device(device, inventory->tool);
+		collect_health(inventory, device);
+		for (size_t i = 0; i < NUM(rates); i++)
+			set_absent(device, rates[i], REASON_NEEDS_INTERVAL,
+				   NULL);
+	}
+}
