@@ -29,14 +29,20 @@ const struct qbrt_kmd *const qbrt_kmd_drivers[] = { &chosen, NULL };
 struct reply replies[NUM_QUERIES];
 struct qbrt_kmd_options kmd_options; /* of what fake_drm opens */
 
+/* What asks no question: requests that are none, and mappings. */
+static atomic_uint num_others;
+
 static int answer(int file, unsigned long request, void *arg)
 {
 	struct drm_qbnpu_query *query = arg;
 	struct reply *reply;
 	uint32_t size;
 
-	if (request != DRM_IOCTL_QBNPU_QUERY)
+	if (request != DRM_IOCTL_QBNPU_QUERY) {
+		if (request != DRM_IOCTL_VERSION)
+			atomic_fetch_add(&num_others, 1);
 		return driver->ioctl(file, request, arg);
+	}
 	reply = &replies[query->type];
 	atomic_fetch_add(&reply->num_asked, 1);
 	atomic_store(&reply->index, query->index);
@@ -53,11 +59,19 @@ static int answer(int file, unsigned long request, void *arg)
 	return 0;
 }
 
+static int map(int file, uint64_t offset, size_t length, int prot,
+	       void **address)
+{
+	atomic_fetch_add(&num_others, 1);
+	return driver->mmap(file, offset, length, prot, address);
+}
+
 void choose_driver(int which)
 {
 	driver = which ? &qbrt_kmd_drm : &qbrt_kmd_soft;
 	chosen = *driver;
 	chosen.ioctl = answer;
+	chosen.mmap = map;
 	if (which) {
 		fake_drm_begin();
 		strcpy(kmd_options.soft_names[0], "aries-rb");
@@ -109,6 +123,26 @@ static int64_t get_counter(const struct qbrt_accelerator *acc, const char *name)
 
 #define ck_assert_counter(acc, name, expected) \
 	ck_assert_int_eq(get_counter(acc, name), expected)
+
+/* I15: what qbinfo does for readings makes, maps and submits nothing */
+START_TEST(readings_ask_and_do_nothing_else)
+{
+	struct qbrt_firmware_info firmware = { .size = sizeof(firmware) };
+	struct qbrt_accelerator *acc;
+	size_t num;
+
+	choose_driver(_i);
+	atomic_store(&num_others, 0);
+	ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
+	ck_assert_status(qbrt_accelerator_query_firmware(acc, &firmware),
+			 QBRT_NOT_IMPLEMENTED);
+	ck_assert_ok(qbrt_accelerator_query_sensors(acc, NULL, 0, &num));
+	ck_assert_ok(qbrt_accelerator_query_counters(acc, NULL, 0, &num));
+	ck_assert_ok(qbrt_accelerator_query_events(acc, 0, NULL, 0, &num));
+	qbrt_accelerator_close(acc);
+	ck_assert_uint_eq(atomic_load(&num_others), 0);
+}
+END_TEST
 
 static void check_no_work(const struct qbrt_accelerator *acc)
 {
@@ -434,6 +468,7 @@ END_TEST
 int main(void)
 {
 	const struct qbrt_test tests[] = {
+		QBRT_LOOP_TEST(readings_ask_and_do_nothing_else, NUM_DRIVERS),
 		QBRT_LOOP_TEST(counters_are_what_was_done, NUM_DRIVERS),
 		QBRT_LOOP_TEST(counters_are_of_all_handles_and_models,
 			       NUM_DRIVERS),
