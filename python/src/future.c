@@ -355,8 +355,9 @@ PyDoc_STRVAR(
 	fileno_doc,
 	"fileno($self, /)\n--\n\n"
 	"A descriptor that becomes, and stays, readable when the inference "
-	"has ended, for\nselect, poll and loop.add_reader(). It belongs to "
-	"the Future.");
+	"has ended, for\nselect, poll and loop.add_reader(); of one that was "
+	"cancelled or late before its\nturn, when those before it have ended. "
+	"It belongs to the Future.");
 
 static PyMethodDef methods[] = {
 	{ "add_done_callback",
