@@ -63,15 +63,6 @@ static const char *get_norm(const struct record *tensor)
 				print_value(std, FIELD_TENSOR_STD, true));
 }
 
-static void put(struct libscols_line *line, enum column column,
-		const char *text)
-{
-	if (scols_line_set_data(line, column, text)) {
-		(void)fputs("qbinfo: out of memory\n", stderr);
-		exit(1);
-	}
-}
-
 static void add_tensors(struct libscols_table *table,
 			const struct record *variant, enum field_id field,
 			const struct style *style)
@@ -81,31 +72,35 @@ static void add_tensors(struct libscols_table *table,
 	for (const struct record *tensor =
 		     record_see(variant, field)->records->first;
 	     tensor; tensor = tensor->next) {
-		struct libscols_line *line = scols_table_new_line(table, NULL);
+		struct libscols_line *line = print_add_line(table, NULL);
 
-		put(line, COLUMN_VARIANT,
-		    get_text(variant, FIELD_VARIANT_NAME, style));
-		put(line, COLUMN_MODES,
-		    get_text(variant, FIELD_VARIANT_MODES, style));
-		put(line, COLUMN_IO,
-		    field == FIELD_VARIANT_INPUTS ? "input" : "output");
-		put(line, COLUMN_NAME,
-		    get_text(tensor, FIELD_TENSOR_NAME, style));
-		put(line, COLUMN_SHAPE,
-		    get_text(tensor, FIELD_TENSOR_SHAPE, style));
-		put(line, COLUMN_DTYPE,
-		    get_text(tensor, FIELD_TENSOR_DTYPE, style));
-		put(line, COLUMN_LAYOUT,
-		    get_text(tensor, FIELD_TENSOR_LAYOUT, style));
-		put(line, COLUMN_NORM, get_norm(tensor));
+		print_add_cell(line, COLUMN_VARIANT,
+			       get_text(variant, FIELD_VARIANT_NAME, style));
+		print_add_cell(line, COLUMN_MODES,
+			       get_text(variant, FIELD_VARIANT_MODES, style));
+		print_add_cell(line, COLUMN_IO,
+			       field == FIELD_VARIANT_INPUTS ? "input"
+							     : "output");
+		print_add_cell(line, COLUMN_NAME,
+			       get_text(tensor, FIELD_TENSOR_NAME, style));
+		print_add_cell(line, COLUMN_SHAPE,
+			       get_text(tensor, FIELD_TENSOR_SHAPE, style));
+		print_add_cell(line, COLUMN_DTYPE,
+			       get_text(tensor, FIELD_TENSOR_DTYPE, style));
+		print_add_cell(line, COLUMN_LAYOUT,
+			       get_text(tensor, FIELD_TENSOR_LAYOUT, style));
+		print_add_cell(line, COLUMN_NORM, get_norm(tensor));
 		/* sums of the variant stand once, in its first line */
 		if (is_first) {
-			put(line, COLUMN_MACS,
-			    get_text(variant, FIELD_VARIANT_MACS, style));
-			put(line, COLUMN_WEIGHTS,
-			    get_text(variant, FIELD_VARIANT_WEIGHTS, style));
-			put(line, COLUMN_SCRATCH,
-			    get_text(variant, FIELD_VARIANT_SCRATCH, style));
+			print_add_cell(
+				line, COLUMN_MACS,
+				get_text(variant, FIELD_VARIANT_MACS, style));
+			print_add_cell(line, COLUMN_WEIGHTS,
+				       get_text(variant, FIELD_VARIANT_WEIGHTS,
+						style));
+			print_add_cell(line, COLUMN_SCRATCH,
+				       get_text(variant, FIELD_VARIANT_SCRATCH,
+						style));
 		}
 		is_first = false;
 	}
@@ -114,34 +109,20 @@ static void add_tensors(struct libscols_table *table,
 static void print_variants(FILE *out, const struct record *model,
 			   const struct style *style)
 {
-	struct libscols_table *table = scols_new_table();
-	char *text = NULL, *line, *rest;
+	struct style plain = *style;
+	struct libscols_table *table;
 
-	(void)scols_table_enable_noheadings(table, style->has_no_headings);
-	(void)scols_table_enable_ascii(table, 1);
-	(void)scols_table_enable_noencoding(table, 1);
-	(void)scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
+	plain.has_boxes = false;
+	table = print_start_table(&plain);
 	for (size_t i = 0; i < NUM_COLUMNS; i++)
-		(void)scols_table_new_column(table, columns[i].heading, 0,
-					     columns[i].flags);
+		print_add_column(table, columns[i].heading, columns[i].flags);
 	for (const struct record *variant =
 		     record_see(model, FIELD_MODEL_VARIANTS)->records->first;
 	     variant; variant = variant->next) {
 		add_tensors(table, variant, FIELD_VARIANT_INPUTS, style);
 		add_tensors(table, variant, FIELD_VARIANT_OUTPUTS, style);
 	}
-	if (scols_print_table_to_string(table, &text))
-		text = NULL;
-	for (line = text ? strtok_r(text, "\n", &rest) : NULL; line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		size_t length = strlen(line);
-
-		while (length && line[length - 1] == ' ')
-			length--;
-		(void)fprintf(out, "%.*s\n", (int)length, line);
-	}
-	free(text);
-	scols_unref_table(table);
+	print_finish_table(out, table);
 }
 
 static const char *find_pair(const struct record *model, const char *name)

@@ -81,7 +81,7 @@ static void print_lines(FILE *out, const struct part *part, bool is_plain)
 	}
 }
 
-static struct libscols_table *start_table(const struct style *style)
+struct libscols_table *print_start_table(const struct style *style)
 {
 	struct libscols_table *table = scols_new_table();
 
@@ -95,8 +95,24 @@ static struct libscols_table *start_table(const struct style *style)
 	return table;
 }
 
-/* Without the blanks that pad the last column. */
-static void finish_table(FILE *out, struct libscols_table *table)
+void print_add_column(struct libscols_table *table, const char *heading,
+		      int flags)
+{
+	if (!scols_table_new_column(table, heading, 0, flags))
+		check(1);
+}
+
+struct libscols_line *print_add_line(struct libscols_table *table,
+				     struct libscols_line *parent)
+{
+	struct libscols_line *line = scols_table_new_line(table, parent);
+
+	if (!line)
+		check(1);
+	return line;
+}
+
+void print_finish_table(FILE *out, struct libscols_table *table)
 {
 	char *text = NULL;
 	char *line, *rest;
@@ -114,8 +130,7 @@ static void finish_table(FILE *out, struct libscols_table *table)
 	scols_unref_table(table);
 }
 
-static void add_cell(struct libscols_line *line, size_t column,
-		     const char *text)
+void print_add_cell(struct libscols_line *line, size_t column, const char *text)
 {
 	check(scols_line_set_data(line, column, text));
 }
@@ -123,7 +138,7 @@ static void add_cell(struct libscols_line *line, size_t column,
 static void print_columns(FILE *out, const struct part *part,
 			  const struct style *style)
 {
-	struct libscols_table *table = start_table(style);
+	struct libscols_table *table = print_start_table(style);
 	size_t *columns =
 		inventory_alloc((part->num_fields + 1) * sizeof(*columns));
 	size_t num = 0;
@@ -135,13 +150,11 @@ static void print_columns(FILE *out, const struct part *part,
 				    : 0;
 
 		if (part->is_chosen || !is_empty(part, i, style->is_plain)) {
-			if (!scols_table_new_column(
-				    table,
-				    is_joined ? "CORES"
-					      : field_get(part->fields[i])
-							->heading,
-				    0, flags))
-				check(1);
+			print_add_column(
+				table,
+				is_joined ? "CORES"
+					  : field_get(part->fields[i])->heading,
+				flags);
 			columns[num++] = i;
 		}
 		if (is_joined)
@@ -149,27 +162,23 @@ static void print_columns(FILE *out, const struct part *part,
 	}
 	for (const struct record *record = get_first(part); record && num;
 	     record = record->next) {
-		struct libscols_line *line = scols_table_new_line(table, NULL);
+		struct libscols_line *line = print_add_line(table, NULL);
 
-		if (!line)
-			check(1);
 		for (size_t i = 0; i < num; i++)
-			add_cell(line, i,
-				 get_cell(part, columns[i], record,
-					  style->is_plain));
+			print_add_cell(line, i,
+				       get_cell(part, columns[i], record,
+						style->is_plain));
 	}
-	finish_table(out, table);
+	print_finish_table(out, table);
 }
 
 static struct libscols_line *add_branch(struct libscols_table *table,
 					struct libscols_line *parent,
 					const char *name)
 {
-	struct libscols_line *line = scols_table_new_line(table, parent);
+	struct libscols_line *line = print_add_line(table, parent);
 
-	if (!line)
-		check(1);
-	add_cell(line, 0, name);
+	print_add_cell(line, 0, name);
 	return line;
 }
 
@@ -205,10 +214,9 @@ static void print_tree(FILE *out, const struct part *part,
 	if (!get_first(part))
 		return;
 	plain.has_no_headings = true;
-	table = start_table(&plain);
-	if (!scols_table_new_column(table, "DEVICE", 0, SCOLS_FL_TREE) ||
-	    !scols_table_new_column(table, "BUS", 0, 0))
-		check(1);
+	table = print_start_table(&plain);
+	print_add_column(table, "DEVICE", SCOLS_FL_TREE);
+	print_add_column(table, "BUS", 0);
 	for (const struct record *device = get_first(part); device;
 	     device = device->next) {
 		struct libscols_line *line =
@@ -217,12 +225,12 @@ static void print_tree(FILE *out, const struct part *part,
 					       FIELD_ID, true));
 
 		if (record_get_text(device, FIELD_BUS))
-			add_cell(
+			print_add_cell(
 				line, 1,
 				print_safe(record_get_text(device, FIELD_BUS)));
 		add_cores(table, line, device);
 	}
-	finish_table(out, table);
+	print_finish_table(out, table);
 }
 
 void print_table(FILE *out, const struct part *part, const struct style *style)
@@ -256,21 +264,17 @@ void print_field_help(FILE *out, const enum field_id *fields, size_t num_fields)
 #include "options.def"
 	};
 	struct style style = { .has_no_headings = false };
-	struct libscols_table *table = start_table(&style);
+	struct libscols_table *table = print_start_table(&style);
 	static const char *const headings[] = { "PATH", "HEADING", "TYPE",
 						"UNIT", "COMMANDS" };
 
-	for (size_t i = 0; i < 5; i++) {
-		if (!scols_table_new_column(table, headings[i], 0, 0))
-			check(1);
-	}
+	for (size_t i = 0; i < 5; i++)
+		print_add_column(table, headings[i], 0);
 	for (size_t i = 0; i < num_fields; i++) {
 		const struct field *field = field_get(fields[i]);
-		struct libscols_line *line = scols_table_new_line(table, NULL);
+		struct libscols_line *line = print_add_line(table, NULL);
 		const char *names = "";
 
-		if (!line)
-			check(1);
 		for (size_t j = 0; j < sizeof(commands) / sizeof(*commands);
 		     j++) {
 			if (strchr(field->commands, commands[j].letter))
@@ -278,11 +282,11 @@ void print_field_help(FILE *out, const enum field_id *fields, size_t num_fields)
 							 *names ? "," : "",
 							 commands[j].name);
 		}
-		add_cell(line, 0, field->path);
-		add_cell(line, 1, field->heading);
-		add_cell(line, 2, types[field->type]);
-		add_cell(line, 3, units[field->unit]);
-		add_cell(line, 4, names);
+		print_add_cell(line, 0, field->path);
+		print_add_cell(line, 1, field->heading);
+		print_add_cell(line, 2, types[field->type]);
+		print_add_cell(line, 3, units[field->unit]);
+		print_add_cell(line, 4, names);
 	}
-	finish_table(out, table);
+	print_finish_table(out, table);
 }

@@ -77,6 +77,20 @@ const char *print_safe(const char *text);
 const char *print_utf8(const char *text);
 const char *print_label(enum field_id field);
 
+/* print-table.c: by libsmartcols; a shortage of memory ends the program. */
+struct libscols_table;
+struct libscols_line;
+struct libscols_table *print_start_table(const struct style *style);
+void print_add_column(struct libscols_table *table, const char *heading,
+		      int flags);
+/* parent: NULL but in a tree. */
+struct libscols_line *print_add_line(struct libscols_table *table,
+				     struct libscols_line *parent);
+void print_add_cell(struct libscols_line *line, size_t column,
+		    const char *text);
+/* Without the blanks that pad the last column. */
+void print_finish_table(FILE *out, struct libscols_table *table);
+
 /* print-table.c, print-report.c, print-model.c */
 void print_text(FILE *out, const struct document *document,
 		const struct style *style);
