@@ -6,7 +6,7 @@ A statement is timed in the loop that timeit makes of it, its floor in the same.
 The C call under infer_pinned_memory() is measured beside it, in this process, by
 the same library, on a model of its own of the same file: one round has both.
 """
-# Rows: P40 P42 P45 P46 P47 P48 P49
+# Rows: P40 P42 P45 P46 P47 P48 P49 Q821
 import subprocess
 import sys
 
