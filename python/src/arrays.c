@@ -162,16 +162,30 @@ static int begin_read(struct qbpy_native *native)
 	return 0;
 }
 
+/*
+ * An access to write makes what a failed job left count again, which only a
+ * call that succeeds may do (Q485): such memory is kept by a use alone. The
+ * access to read lets no job fail on it in between.
+ */
 static int begin_write(struct qbpy_native *native, const struct place *place)
 {
 	enum qbrt_status status;
 
 	if (native->is_read_only)
 		return refuse_read_only(place);
-	status = qbpy_begin_access(native, QBRT_CPU_WRITE);
+	status = qbpy_begin_access(native, QBRT_CPU_READ);
+	if (status == QBRT_TENSOR_INVALID && !PyErr_Occurred()) {
+		qbpy_begin_use(native);
+		return 0;
+	}
 	if (qbpy_check_native(native, status))
 		return -1;
-	place->hold->is_access = true;
+	status = qbpy_begin_access(native, QBRT_CPU_WRITE);
+	if (qbpy_check_native(native, status)) {
+		(void)qbpy_end_access(native);
+		return -1;
+	}
+	place->hold->num_accesses = 2;
 	return 0;
 }
 
@@ -372,10 +386,12 @@ void qbpy_release_arrays(struct qbpy_arrays *arrays)
 
 		if (hold->view.obj)
 			PyBuffer_Release(&hold->view);
-		if (hold->is_access)
-			(void)qbpy_end_access(hold->native);
-		else if (hold->native)
+		if (hold->native && !hold->num_accesses)
 			qbpy_end_use(hold->native);
+		while (hold->num_accesses) {
+			hold->num_accesses--;
+			(void)qbpy_end_access(hold->native);
+		}
 		Py_XDECREF((PyObject *)hold->native);
 	}
 	PyMem_Free(arrays->arrays);

@@ -3,9 +3,10 @@
  * Inference on plain arrays: infer() and its forms. The inputs and outputs of a
  * call are taken (arrays.c) before the GIL is let go. Outputs that a program
  * gives are written in place; one that is not in C order, and each that it does
- * not give, is a new array, which nothing else ever writes.
+ * not give, is a new array, which nothing else ever writes
+ * (infer_outputs.c).
  */
-#include "module.h"
+#include "infer_array.h"
 
 #define LAYOUT_FLAGS (QBRT_INFER_HWC | QBRT_INFER_CHW)
 
@@ -16,13 +17,6 @@ struct arguments {
 	PyObject *cache_size;
 	PyObject *params;
 	PyObject *layout;
-};
-
-struct call {
-	struct qbpy_model *self;
-	struct qbpy_state *state;
-	struct qbrt_infer_options options;
-	struct qbpy_arrays inputs;
 };
 
 /* Inputs that do not fit (Q302, Q310), or are of another type (Q311). */
@@ -69,7 +63,7 @@ int qbpy_check_inputs(struct qbpy_model *self,
 }
 
 /* Q326 Q328: what is wrong with given outputs is a ValueError. */
-static int check_run(const struct call *call, enum qbrt_status status)
+static int check_run(const struct qbpy_call *call, enum qbrt_status status)
 {
 	const char *device = qbpy_model_device(call->self);
 	const char *first = "";
@@ -94,7 +88,7 @@ static int check_run(const struct call *call, enum qbrt_status status)
 	return -1;
 }
 
-static int run(const struct call *call, const struct qbpy_arrays *outputs)
+static int run(const struct qbpy_call *call, const struct qbpy_arrays *outputs)
 {
 	enum qbrt_status status;
 
@@ -106,7 +100,7 @@ static int run(const struct call *call, const struct qbpy_arrays *outputs)
 	return check_run(call, status);
 }
 
-static PyObject *new_output(const struct call *call, size_t index)
+static PyObject *new_output(const struct qbpy_call *call, size_t index)
 {
 	struct qbrt_io_info info = { .size = sizeof(info) };
 	enum qbrt_status status = qbrt_model_query_match_output(
@@ -121,7 +115,7 @@ static PyObject *new_output(const struct call *call, size_t index)
 }
 
 /* A list of new arrays with the results (Q321). */
-static PyObject *infer_new(const struct call *call)
+static PyObject *infer_new(const struct qbpy_call *call)
 {
 	size_t num = qbrt_model_get_num_outputs(call->self->model);
 	PyObject *list = PyList_New(0);
@@ -147,7 +141,7 @@ static PyObject *infer_new(const struct call *call)
 }
 
 /* Q325 */
-static PyObject *infer_fill(const struct call *call, PyObject *list)
+static PyObject *infer_fill(const struct qbpy_call *call, PyObject *list)
 {
 	PyObject *answer = infer_new(call);
 	Py_ssize_t end = PyList_Size(list);
@@ -162,62 +156,21 @@ static PyObject *infer_fill(const struct call *call, PyObject *list)
 	Py_RETURN_NONE;
 }
 
-/*
- * Q327: for each that is not in C order a new array, which is written instead;
- * None for the others.
- */
-static PyObject *replace_strided(const struct call *call,
-				 struct qbpy_arrays *outputs)
-{
-	PyObject *list = PyList_New(0);
-
-	for (size_t i = 0; list && i < outputs->num; i++) {
-		const Py_buffer *view = &outputs->holds[i].view;
-		struct qbrt_array *array = &outputs->arrays[i];
-		PyObject *item;
-
-		if (!view->obj || PyBuffer_IsContiguous(view, 'C')) {
-			item = Py_NewRef(Py_None);
-		} else {
-			item = qbpy_new_array(call->state, array->dtype,
-					      array->shape, array->ndim,
-					      &array->data);
-			array->strides = NULL;
-		}
-		if (!item || PyList_Append(list, item))
-			Py_CLEAR(list);
-		Py_XDECREF(item);
-	}
-	return list;
-}
-
-/* replaced: what replace_strided() made. */
-static int put_replaced(PyObject *list, PyObject *replaced)
-{
-	for (Py_ssize_t i = 0; i < PyList_Size(replaced); i++) {
-		PyObject *item = PyList_GetItem(replaced, i);
-
-		if (item != Py_None && PyList_SetItem(list, i, Py_NewRef(item)))
-			return -1;
-	}
-	return 0;
-}
-
 /* Q326 */
-static PyObject *infer_into(const struct call *call, PyObject *list)
+static PyObject *infer_into(const struct qbpy_call *call, PyObject *list)
 {
 	struct qbpy_arrays outputs;
 	PyObject *replaced;
 	int ret = -1;
 
-	if (qbpy_take_outputs(call->state, list, &outputs))
+	if (qbpy_take_outputs(call->state, call->outputs, &outputs))
 		return NULL;
-	replaced = replace_strided(call, &outputs);
+	replaced = qbpy_replace_outputs(call, &outputs);
 	if (replaced)
 		ret = run(call, &outputs);
-	qbpy_release_arrays(&outputs);
 	if (!ret)
-		ret = put_replaced(list, replaced);
+		ret = qbpy_put_results(call, &outputs, replaced, list);
+	qbpy_release_arrays(&outputs);
 	Py_XDECREF(replaced);
 	if (ret)
 		return NULL;
@@ -270,31 +223,47 @@ static int parse_values(const struct arguments *given,
 	return given->layout ? parse_layout(given->layout, &options->flags) : 0;
 }
 
-static PyObject *infer_call(const struct call *call, PyObject *outputs)
+static PyObject *infer_call(const struct qbpy_call *call, PyObject *list)
 {
-	if (outputs == Py_None)
+	if (!call->outputs)
 		return infer_new(call);
-	return PyList_Size(outputs) ? infer_into(call, outputs)
-				    : infer_fill(call, outputs);
+	return PyTuple_Size(call->outputs) ? infer_into(call, list)
+					   : infer_fill(call, list);
+}
+
+/* Inputs may run Python, after which the list may be another. */
+static int take_call(struct qbpy_call *call, const struct arguments *given)
+{
+	if (parse_values(given, &call->options))
+		return -1;
+	if (given->outputs && given->outputs != Py_None) {
+		call->outputs = PyList_AsTuple(given->outputs);
+		if (!call->outputs)
+			return -1;
+	}
+	if (!qbpy_take_arrays(call->state, given->inputs, "inputs",
+			      &call->inputs))
+		return 0;
+	Py_CLEAR(call->outputs);
+	return -1;
 }
 
 static PyObject *infer(PyObject *object, const struct arguments *given,
 		       uint32_t flags)
 {
-	struct call call = {
+	struct qbpy_call call = {
 		.self = (struct qbpy_model *)object,
 		.options = { .size = sizeof(call.options), .flags = flags },
 	};
-	PyObject *outputs = given->outputs ? given->outputs : Py_None;
 	PyObject *answer = NULL;
 
 	call.state = call.self->state;
-	if (parse_values(given, &call.options) ||
-	    qbpy_take_arrays(call.state, given->inputs, "inputs", &call.inputs))
+	if (take_call(&call, given))
 		return NULL;
 	if (!qbpy_check_inputs(call.self, &call.options, &call.inputs))
-		answer = infer_call(&call, outputs);
+		answer = infer_call(&call, given->outputs);
 	qbpy_release_arrays(&call.inputs);
+	Py_XDECREF(call.outputs);
 	return answer;
 }
 

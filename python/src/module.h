@@ -311,7 +311,7 @@ PyObject *qbpy_text(const char *text);
 struct qbpy_hold {
 	Py_buffer view;             /* obj NULL: none */
 	struct qbpy_native *native; /* NULL: none */
-	bool is_access;             /* opened to be written */
+	int num_accesses; /* of an output; 0: what it has is invalid */
 };
 struct qbpy_arrays {
 	size_t num;

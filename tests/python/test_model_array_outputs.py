@@ -7,6 +7,7 @@ qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
 from array_cases import DLPack, Interface, ToArray  # noqa: E402
 from qbruntime import Model, StatusCode  # noqa: E402
+from runtime_cases import COPY64, run_child  # noqa: E402
 
 X = np.arange(64, dtype="u1")
 
@@ -147,3 +148,135 @@ def test_read_only_and_overlapping_outputs_are_value_errors(launched, sums):
             model.infer(inputs, outputs)
         assert caught.value.status is StatusCode.PinnedMemory_Aliased
     assert np.array_equal(x, X) and not both.any()
+
+
+# Q326: and none is made room for before
+def test_an_output_of_a_huge_shape_is_a_value_error(launched):
+    huge = np.lib.stride_tricks.as_strided(X.copy(), (1 << 40,), (0,))
+    with pytest.raises(ValueError, match="^Output shape mismatch."):
+        launched.infer(X, [huge])
+
+
+# Q326 Q327
+def test_a_list_that_changes_during_the_call_gets_its_results(sums):
+    class Clears(ToArray):
+        def __array__(self, dtype=None, copy=None):
+            outputs.clear()
+            return self.array
+
+    plain, strided = np.zeros((3, 5), "f4"), np.zeros((5, 3), "f4").T
+    outputs = [plain, plain.copy()]
+    assert sums.infer([Clears(A), B], outputs) is None
+    assert outputs == [] and np.array_equal(plain, A + B)
+    outputs = [plain, strided]
+    assert sums.infer([Clears(A), B], outputs) is None
+    assert outputs[0] is plain and np.array_equal(outputs[1], A - B)
+    assert len(outputs) == 2 and not strided.any()
+
+
+INVALID = """
+import sys, numpy as np, qbruntime
+from qbruntime import Model, QbRuntimeError, StatusCode
+x = np.arange(64, dtype="u1")
+acc = qbruntime.Accelerator()
+model = Model(sys.argv[1])
+model.launch(acc)
+def refused(call, status):
+    try:
+        call()
+    except QbRuntimeError as error:
+        assert error.status is status, error
+    else:
+        raise AssertionError(status)
+def fail(outputs):
+    refused(lambda: model.infer(x, outputs), StatusCode.Model_PredictError)
+def make_invalid():
+    p = acc.allocate_pinned_memory(64, "u1")
+    p.fill(5)
+    view = np.asarray(p)
+    refused(
+        lambda: model.infer_pinned_memory(model.allocate_inputs(), p),
+        StatusCode.Model_PredictError,
+    )
+    return p, view
+def is_invalid(p):
+    refused(lambda: p[0], StatusCode.Tensor_Invalid)
+    refused(lambda: p[:], StatusCode.Tensor_Invalid)
+    return True
+"""
+
+
+# Q485
+def test_a_refused_call_leaves_invalid_memory_invalid():
+    run_child(
+        INVALID
+        + """
+p, view = make_invalid()
+other = np.zeros(3, "f4")
+frozen = np.frombuffer(bytes(64), "u1")
+for outputs in ([p, other], [p, other, p], [p.__class__(p._pinned_memory), frozen]):
+    try:
+        model.infer(x, outputs)
+    except ValueError:
+        assert is_invalid(p)
+    else:
+        raise AssertionError(outputs)
+refused(lambda: model.infer(view, [p]), StatusCode.PinnedMemory_Aliased)
+assert is_invalid(p)
+model.dispose()
+refused(lambda: model.infer(x, [p]), StatusCode.Model_NotAlive)
+assert is_invalid(p)
+model.launch(acc)
+outputs = [p]
+assert model.infer(x, outputs) is None
+assert outputs[0] is p and p[:].tolist() == x.tolist()
+""",
+        COPY64,
+        QBRUNTIME_SOFT_FAULT="error:count=1",
+    )
+
+
+# Q485: and one of which the job fails; until a later one does not
+def test_a_failed_call_leaves_invalid_memory_invalid():
+    run_child(
+        INVALID
+        + """
+p, view = make_invalid()
+fail([p])
+assert is_invalid(p)
+model.infer(x, [p])
+assert p[63] == 63
+""",
+        COPY64,
+        QBRUNTIME_SOFT_FAULT="error:every=1,count=2",
+    )
+
+
+# Q328 Q485
+def test_invalid_memory_is_not_given_twice(corpus_model):
+    run_child(
+        """
+        import sys, numpy as np, qbruntime
+        from qbruntime import QbInvalidArgumentError, QbRuntimeError, StatusCode
+        model = qbruntime.load(sys.argv[1])
+        outputs = model.allocate_outputs()
+        views = [np.asarray(output) for output in outputs]
+        try:
+            model.infer_pinned_memory(model.allocate_inputs(), outputs)
+        except QbRuntimeError as error:
+            assert error.status is StatusCode.Model_PredictError
+        a, b = np.arange(15, dtype="f4").reshape(3, 5), np.arange(5, dtype="f4")
+        p, q = outputs
+        for pair in ([p, p], [p, views[0]], [views[1], q]):
+            try:
+                model.infer([a, b], pair)
+            except QbInvalidArgumentError as error:
+                assert error.status is StatusCode.PinnedMemory_Aliased
+            else:
+                raise AssertionError(pair)
+        assert model.infer([a, b], outputs) is None
+        assert (p[:] == a + b).all() and (views[1] == a - b).all()
+        """,
+        corpus_model("two_inputs"),
+        QBRUNTIME_SOFT_FAULT="error:count=1",
+    )
