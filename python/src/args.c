@@ -119,14 +119,47 @@ err_free_bytes:
 	return -1;
 }
 
-/* Negative: the largest, which no array has; the library refuses it. */
-int qbpy_parse_size(PyObject *object, const char *name, size_t *value)
+int qbpy_refuse_number(struct qbpy_state *state, enum qbrt_status status,
+		       const char *name, PyObject *number, const char *expected)
+{
+	PyObject *text = PyUnicode_FromFormat("%s is %R, expected %s", name,
+					      number, expected);
+	const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+
+	if (utf8)
+		(void)qbpy_raise_text(state, status, NULL, utf8);
+	Py_XDECREF(text);
+	return -1;
+}
+
+int qbpy_parse_size(struct qbpy_state *state, PyObject *object,
+		    const char *name, size_t *value)
 {
 	long long number;
 
 	if (qbpy_parse_int(object, name, &number))
 		return -1;
-	*value = number < 0 ? SIZE_MAX : (size_t)number;
+	if (number < 0 || number == LLONG_MAX)
+		return qbpy_refuse_number(state, QBRT_INVALID_ARGUMENT, name,
+					  object, "0 or more, below 2**63 - 1");
+	*value = (size_t)number;
+	return 0;
+}
+
+/* As it came, where it is none of 64 bits. */
+static int parse_extent(PyObject *object, const char *name, int64_t *extent)
+{
+	long long number;
+
+	if (qbpy_parse_int(object, name, &number))
+		return -1;
+	if (number == LLONG_MIN || number == LLONG_MAX) {
+		PyErr_Format(PyExc_ValueError,
+			     "%s is %R, expected 1 or more, below 2**63 - 1",
+			     name, object);
+		return -1;
+	}
+	*extent = number;
 	return 0;
 }
 
@@ -142,15 +175,13 @@ static int parse_extents(PyObject *sequence, int64_t shape[QBPY_MAX_NDIM])
 	}
 	for (Py_ssize_t i = 0; i < num; i++) {
 		PyObject *item = PySequence_GetItem(sequence, i);
-		long long extent;
-		int ret = item ? qbpy_parse_int(item, "an extent of shape",
-						&extent)
+		int ret = item ? parse_extent(item, "an extent of shape",
+					      &shape[i])
 			       : -1;
 
 		Py_XDECREF(item);
 		if (ret)
 			return -1;
-		shape[i] = extent;
 	}
 	return (int)num;
 }
@@ -164,8 +195,6 @@ static bool is_text(PyObject *object)
 
 int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM])
 {
-	long long extent;
-
 	if (PySequence_Check(object) && !is_text(object))
 		return parse_extents(object, shape);
 	if (!PyIndex_Check(object)) {
@@ -173,10 +202,7 @@ int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM])
 				      object);
 		return -1;
 	}
-	if (qbpy_parse_int(object, "shape", &extent))
-		return -1;
-	shape[0] = extent;
-	return 1;
+	return parse_extent(object, "shape", &shape[0]) ? -1 : 1;
 }
 
 /* Text attributes of a numpy.dtype: 0 and text, "" for what is no str. */

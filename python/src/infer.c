@@ -202,7 +202,7 @@ static PyObject *allocate_all(PyObject *object, PyObject *args, PyObject *kw,
 					 is_input ? "|O:allocate_inputs"
 						  : "|O:allocate_outputs",
 					 keywords, &number) ||
-	    (number && qbpy_parse_size(number, "variant_idx", &variant)) ||
+	    (number && qbpy_parse_variant(self, number, &variant)) ||
 	    check_launched(self))
 		return NULL;
 	list = PyList_New(0);
@@ -396,7 +396,8 @@ PyObject *qbpy_infer_pinned_memory(PyObject *object, PyObject *const *args,
 		return NULL;
 	}
 	if (read_names(args + num_args, names, &inputs, &outputs, &cache) ||
-	    (cache && qbpy_parse_size(cache, "cache_size", &cache_size)))
+	    (cache &&
+	     qbpy_parse_size(self->state, cache, "cache_size", &cache_size)))
 		return NULL;
 	if (!inputs) {
 		PyErr_SetString(PyExc_TypeError,
@@ -476,7 +477,7 @@ PyObject *qbpy_infer_speedrun(PyObject *object, PyObject *args, PyObject *kw)
 
 	if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:infer_speedrun",
 					 keywords, &number) ||
-	    (number && qbpy_parse_size(number, "variant_idx", &variant)))
+	    (number && qbpy_parse_variant(self, number, &variant)))
 		return NULL;
 	qbpy_begin_wait();
 	status = qbrt_model_infer_speedrun(self->model, variant);

@@ -199,7 +199,7 @@ static int parse_layout(PyObject *layout, uint32_t *flags)
 }
 
 /* All but the arrays themselves. */
-static int parse_values(const struct arguments *given,
+static int parse_values(struct qbpy_state *state, const struct arguments *given,
 			struct qbrt_infer_options *options)
 {
 	size_t cache_size = 0;
@@ -210,8 +210,8 @@ static int parse_values(const struct arguments *given,
 				      given->outputs);
 		return -1;
 	}
-	if (given->cache_size &&
-	    qbpy_parse_size(given->cache_size, "cache_size", &cache_size))
+	if (given->cache_size && qbpy_parse_size(state, given->cache_size,
+						 "cache_size", &cache_size))
 		return -1;
 	options->cache_size = cache_size;
 	if (given->params && given->params != Py_None) {
@@ -234,7 +234,7 @@ static PyObject *infer_call(const struct qbpy_call *call, PyObject *list)
 /* Inputs may run Python, after which the list may be another. */
 static int take_call(struct qbpy_call *call, const struct arguments *given)
 {
-	if (parse_values(given, &call->options))
+	if (parse_values(call->state, given, &call->options))
 		return -1;
 	if (given->outputs && given->outputs != Py_None) {
 		call->outputs = PyList_AsTuple(given->outputs);

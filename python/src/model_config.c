@@ -4,7 +4,7 @@
  * and how it changes. Its setters are model_config_set.c, comparison and copies
  * model_config_value.c, deprecated methods model_config_old.c.
  */
-#include "module.h"
+#include "model_config.h"
 
 static struct qbpy_config *self_of(PyObject *object)
 {

@@ -4,7 +4,7 @@
  * cores of mode Single. Where none was set, all cores are excluded from, and the
  * first that is included begins one, unless the mode is Single on all already.
  */
-#include "module.h"
+#include "model_config.h"
 
 #define NUM_CLUSTERS 2
 #define NUM_CORES 4 /* of a cluster */

@@ -3,7 +3,7 @@
  * Setters of ModelConfig. What is of a wrong type raises; a core mode that no
  * device has is rejected by the library, and False.
  */
-#include "module.h"
+#include "model_config.h"
 
 static struct qbpy_config *self_of(PyObject *object)
 {

@@ -3,7 +3,7 @@
  * ModelConfig as a value: repr, ==, and the state that copy and pickle carry,
  * with the attributes of an object of a class of Python's.
  */
-#include "module.h"
+#include "model_config.h"
 
 static struct qbpy_config *self_of(PyObject *object)
 {

@@ -155,16 +155,21 @@ PyDoc_STRVAR(set_log_level_doc,
 
 static PyObject *set_log_level(PyObject *module, PyObject *args, PyObject *kw)
 {
+	struct qbpy_state *state = PyModule_GetState(module);
 	PyObject *level;
 	long long value;
 
 	if (qbpy_parse_one(args, kw, "set_log_level", "level", &level) ||
 	    qbpy_parse_int(level, "level", &value))
 		return NULL;
-	if (value < 0 || value > QBRT_LOG_LEVEL_OFF)
-		value = 0; /* the library says what it takes */
-	if (qbpy_check(PyModule_GetState(module),
-		       qbrt_set_log_level((enum qbrt_log_level)value), NULL))
+	if (value < QBRT_LOG_LEVEL_DEBUG || value > QBRT_LOG_LEVEL_OFF)
+		(void)qbpy_refuse_number(state, QBRT_INVALID_ARGUMENT, "level",
+					 level, "1 (DEBUG) to 6 (OFF)");
+	else
+		(void)qbpy_check(state,
+				 qbrt_set_log_level((enum qbrt_log_level)value),
+				 NULL);
+	if (PyErr_Occurred())
 		return NULL;
 	Py_RETURN_NONE;
 }

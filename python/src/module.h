@@ -190,19 +190,6 @@ struct qbpy_config {
 	bool has_no_core; /* all were excluded: no model takes that */
 };
 
-/*
- * What a call sets of one, checked on another configuration without the GIL,
- * since the library logs what it rejects.
- */
-struct qbpy_change {
-	const int *bundle; /* NULL: the core mode and what follows */
-	enum qbrt_core_mode core_mode;
-	const struct qbrt_core_id *core_ids; /* NULL: a number of cores */
-	const enum qbrt_cluster *clusters;
-	size_t num; /* of any of those */
-	bool has_no_core;
-};
-
 /* Model */
 struct qbpy_model {
 	PyObject_HEAD struct qbpy_state *state;
@@ -278,7 +265,13 @@ int qbpy_parse_int(PyObject *object, const char *name, long long *value);
 /* The one argument of a call, by place or by name. */
 int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
 		   const char *name, PyObject **object);
-int qbpy_parse_size(PyObject *object, const char *name, size_t *value);
+/* From 0 on; another is InvalidArgument. */
+int qbpy_parse_size(struct qbpy_state *state, PyObject *object,
+		    const char *name, size_t *value);
+/* Raises the exception of a status of a number, which is told as it came. */
+int qbpy_refuse_number(struct qbpy_state *state, enum qbrt_status status,
+		       const char *name, PyObject *number,
+		       const char *expected);
 int qbpy_parse_bool(PyObject *object, const char *name, bool *value);
 /* Of a str; borrowed from it. */
 int qbpy_parse_text(PyObject *object, const char *name, const char **text);
@@ -409,31 +402,6 @@ int qbpy_add_model_config(PyObject *module);
 /* A copy that the caller frees; of None NULL, the library's default. */
 int qbpy_copy_config(struct qbpy_state *state, PyObject *object,
 		     struct qbrt_model_config **config);
-/* 1: changed, or could be; 0: rejected, and the library has logged why. */
-int qbpy_change_config(struct qbpy_config *self,
-		       const struct qbpy_change *change);
-int qbpy_check_change(struct qbpy_config *self,
-		      const struct qbpy_change *change);
-
-/* model_config_set.c, model_config_old.c: setters, and deprecated ones */
-extern PyMethodDef qbpy_config_set_methods[];
-extern PyMethodDef qbpy_config_old_methods[];
-/* Of fewer than 1 what the library rejects. */
-int qbpy_parse_num_cores(PyObject *object, size_t *num_cores);
-int qbpy_parse_core_ids(struct qbpy_state *state, PyObject *object,
-			struct qbrt_core_id core_ids[QBPY_MAX_CORES],
-			size_t *num);
-int qbpy_parse_clusters(PyObject *object,
-			enum qbrt_cluster clusters[QBPY_MAX_CORES],
-			size_t *num);
-int qbpy_parse_cluster(PyObject *object, enum qbrt_cluster *cluster);
-PyObject *qbpy_set_clusters(PyObject *object, PyObject *args, PyObject *kw,
-			    const char *format, enum qbrt_core_mode core_mode);
-
-/* model_config_value.c: repr, ==, copies and pickles */
-PyObject *qbpy_config_repr(PyObject *object);
-PyObject *qbpy_config_compare(PyObject *object, PyObject *other, int op);
-extern PyMethodDef qbpy_config_value_methods[];
 
 /* model.c, model_info.c, infer.c, infer_array.c */
 int qbpy_add_model(PyObject *module);
@@ -471,6 +439,8 @@ PyObject *qbpy_allocate_outputs(PyObject *self, PyObject *args, PyObject *kw);
 
 /* variant.c */
 int qbpy_add_variant(PyObject *module);
+int qbpy_parse_variant(struct qbpy_model *model, PyObject *object,
+		       size_t *variant);
 PyObject *qbpy_get_variant_handle(PyObject *object, PyObject *args,
 				  PyObject *kw);
 

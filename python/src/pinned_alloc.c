@@ -20,6 +20,34 @@ static enum qbrt_status alloc_pinned(struct qbrt_accelerator *acc,
 	return status;
 }
 
+/* 0, which is the library's default, and what it cannot be told, are refused. */
+static int parse_alignment(struct qbpy_state *state, PyObject *object,
+			   size_t *alignment)
+{
+	long long number;
+
+	if (qbpy_parse_int(object, "alignment", &number))
+		return -1;
+	*alignment = (size_t)number;
+	if (number > 0 && number < LLONG_MAX)
+		return 0;
+	return qbpy_refuse_number(state, QBRT_INVALID_ARGUMENT, "alignment",
+				  object, "a power of two from 64 to 2097152");
+}
+
+static int parse_fd(struct qbpy_state *state, PyObject *object, int *fd)
+{
+	long long number;
+
+	if (qbpy_parse_int(object, "fd", &number))
+		return -1;
+	*fd = (int)number;
+	if (number == *fd && number >= 0)
+		return 0;
+	return qbpy_refuse_number(state, QBRT_INVALID_ARGUMENT, "fd", object,
+				  "a descriptor, an int of 31 bits");
+}
+
 PyObject *qbpy_allocate_pinned(PyObject *object, PyObject *args, PyObject *kw)
 {
 	static char *keywords[] = { "shape", "dtype", "require_contiguous",
@@ -44,14 +72,12 @@ PyObject *qbpy_allocate_pinned(PyObject *object, PyObject *args, PyObject *kw)
 	    qbpy_parse_bool(contiguous_arg, "require_contiguous",
 			    &is_contiguous) ||
 	    (alignment &&
-	     qbpy_parse_size(alignment, "alignment", &options.alignment)) ||
+	     parse_alignment(state, alignment, &options.alignment)) ||
 	    qbpy_parse_dtype(state, dtype_arg, &dtype))
 		return NULL;
 	ndim = qbpy_parse_shape(shape_arg, shape);
 	if (ndim < 0)
 		return NULL;
-	if (options.alignment == 0)
-		options.alignment = 1; /* to the library 0 is the default */
 	if (is_contiguous)
 		options.flags = QBRT_PINNED_REQUIRE_CONTIGUOUS;
 	handle = (struct qbpy_acc *)qbpy_get_handle(object);
@@ -78,14 +104,14 @@ PyObject *qbpy_import_pinned(PyObject *object, PyObject *args, PyObject *kw)
 	struct qbpy_acc *handle;
 	enum qbrt_dtype dtype;
 	size_t offset = 0;
-	long long fd;
-	int ndim;
+	int ndim, fd;
 
 	if (!PyArg_ParseTupleAndKeywords(
 		    args, kw, "OOO|$O:import_pinned_memory", keywords, &fd_arg,
 		    &shape_arg, &dtype_arg, &offset_arg) ||
-	    qbpy_parse_int(fd_arg, "fd", &fd) ||
-	    (offset_arg && qbpy_parse_size(offset_arg, "offset", &offset)) ||
+	    parse_fd(state, fd_arg, &fd) ||
+	    (offset_arg &&
+	     qbpy_parse_size(state, offset_arg, "offset", &offset)) ||
 	    qbpy_parse_dtype(state, dtype_arg, &dtype))
 		return NULL;
 	ndim = qbpy_parse_shape(shape_arg, shape);
@@ -93,10 +119,8 @@ PyObject *qbpy_import_pinned(PyObject *object, PyObject *args, PyObject *kw)
 	if (!handle)
 		return NULL;
 	qbpy_begin_wait();
-	/* what does not fit is no descriptor, nor is -1 */
-	status = qbrt_pinned_memory_import_fd(
-		handle->acc, fd < 0 || fd > INT_MAX ? -1 : (int)fd, offset,
-		dtype, shape, (size_t)ndim, &mem);
+	status = qbrt_pinned_memory_import_fd(handle->acc, fd, offset, dtype,
+					      shape, (size_t)ndim, &mem);
 	qbpy_end_wait();
 	if (!qbpy_check(state, status, qbrt_accelerator_get_id(handle->acc)))
 		pinned = qbpy_pinned_of(state, mem);

@@ -16,35 +16,42 @@ static struct variant_handle *self_of(PyObject *object)
 	return (struct variant_handle *)object;
 }
 
+int qbpy_parse_variant(struct qbpy_model *model, PyObject *object,
+		       size_t *variant)
+{
+	size_t num = qbrt_model_get_num_variants(model->model);
+	char expected[64];
+	long long index;
+
+	if (qbpy_parse_int(object, "variant_idx", &index))
+		return -1;
+	*variant = (size_t)index;
+	if (index >= 0 && *variant < num)
+		return 0;
+	(void)PyOS_snprintf(expected, sizeof(expected),
+			    "0 to %zu: the model has %zu", num - 1, num);
+	return qbpy_refuse_number(model->state, QBRT_MODEL_INVALID_VARIANT_IDX,
+				  "variant_idx", object, expected);
+}
+
 PyObject *qbpy_get_variant_handle(PyObject *object, PyObject *args,
 				  PyObject *kw)
 {
 	struct qbpy_model *model = (struct qbpy_model *)object;
-	size_t num = qbrt_model_get_num_variants(model->model);
 	struct variant_handle *self;
 	PyObject *value;
-	long long index;
-	char text[96];
+	size_t variant;
 
 	if (qbpy_parse_one(args, kw, "get_model_variant_handle", "variant_idx",
 			   &value) ||
-	    qbpy_parse_int(value, "variant_idx", &index))
+	    qbpy_parse_variant(model, value, &variant))
 		return NULL;
-	if (index < 0 || (unsigned long long)index >= num) {
-		(void)PyOS_snprintf(text, sizeof(text),
-				    "variant_idx is %lld, the model has %zu, "
-				    "counted from 0",
-				    index, num);
-		return qbpy_raise_text(model->state,
-				       QBRT_MODEL_INVALID_VARIANT_IDX, NULL,
-				       text);
-	}
 	self = qbpy_alloc_object(
 		model->state->types[QBPY_MODEL_VARIANT_HANDLE]);
 	if (!self)
 		return NULL;
 	self->model = (struct qbpy_model *)Py_NewRef(object);
-	self->variant = (size_t)index;
+	self->variant = variant;
 	return (PyObject *)self;
 }
 

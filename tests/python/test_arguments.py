@@ -237,6 +237,57 @@ def test_values_that_the_library_judges_are_value_errors_too(acc):
             call()
 
 
+# Q465 Q500 Q594: not as some int of C holds it
+def test_a_refused_number_is_told_as_it_came(acc, launched):
+    x = launched.allocate_inputs()
+    for argument, numbers, status, call in (
+        (
+            "alignment",
+            (0, -64, 2**70),
+            1000,
+            lambda n: acc.allocate_pinned_memory(4, alignment=n),
+        ),
+        (
+            "fd",
+            (-1, 2**31, 2**70),
+            1000,
+            lambda n: acc.import_pinned_memory(n, 4, "u1"),
+        ),
+        (
+            "offset",
+            (-64, 2**70),
+            1000,
+            lambda n: acc.import_pinned_memory(0, 4, "u1", offset=n),
+        ),
+        ("variant_idx", (-1, 1, 2**70), 64, launched.allocate_inputs),
+        ("variant_idx", (-1, 1, 2**70), 64, launched.allocate_outputs),
+        ("variant_idx", (-1, 1, 2**70), 64, launched.infer_speedrun),
+        ("variant_idx", (-1, 1, 2**70), 64, launched.get_model_variant_handle),
+        (
+            "cache_size",
+            (-1, 2**70),
+            1000,
+            lambda n: launched.infer_pinned_memory(x, cache_size=n),
+        ),
+        (
+            "cache_size",
+            (-1, 2**70),
+            1000,
+            lambda n: launched.infer(bytes(64), cache_size=n),
+        ),
+        ("level", (7, 0, -1, 2**40), 1000, qbruntime.set_log_level),
+    ):
+        for number in numbers:
+            with pytest.raises(
+                qbruntime.QbRuntimeError, match=f"{argument} is {number}, expected"
+            ) as caught:
+                call(number)
+            assert caught.value.status == status
+    for shape in (2**70, (4, -(2**70))):
+        with pytest.raises(ValueError, match=f"shape is -?{2**70}, expected"):
+            acc.allocate_pinned_memory(shape)
+
+
 def test_arguments_of_pinned_memory(acc):
     pinned = acc.allocate_pinned_memory(4)
     for wrong in (0, 1, None, "yes"):
