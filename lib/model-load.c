@@ -227,6 +227,9 @@ qbrt_model_load(const char *path, const struct qbrt_model_config *config,
 		return qbrt_fail(QBRT_INVALID_ARGUMENT,
 				 "qbrt_model_load: %s is NULL",
 				 path ? "model" : "path");
+	if (!*path)
+		return qbrt_fail(QBRT_MODEL_FAILED_TO_LOAD_MXQ,
+				 "\"\": the path of the model is empty");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return qbrt_fail(QBRT_MODEL_FAILED_TO_LOAD_MXQ,

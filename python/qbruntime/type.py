@@ -122,6 +122,9 @@ class CoreId:
     def core(self, value):
         self._core = _to_member(Core, "core", value)
 
+    def __getstate__(self):  # which the first two protocols of pickle ask for
+        return super().__getstate__()
+
     def _key(self):
         return self._cluster, self._core
 
@@ -164,6 +167,9 @@ class Scale:
     def __getitem__(self, channel):
         """The factor of a channel."""
         return self.scale if self.is_uniform else self.scale_list[channel]
+
+    def __getstate__(self):  # which the first two protocols of pickle ask for
+        return super().__getstate__()
 
     def _key(self):
         return tuple(getattr(self, name) for name in self.__slots__)

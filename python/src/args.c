@@ -33,6 +33,20 @@ int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
 	return 0;
 }
 
+int qbpy_has(PyObject *object, const char *name)
+{
+	PyObject *attribute = PyObject_GetAttrString(object, name);
+
+	if (attribute) {
+		Py_DECREF(attribute);
+		return 1;
+	}
+	if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+		return -1;
+	PyErr_Clear();
+	return 0;
+}
+
 static int raise_kind(const char *name, const char *kind, PyObject *object)
 {
 	PyObject *type = PyObject_Type(object);
@@ -85,12 +99,15 @@ int qbpy_parse_text(PyObject *object, const char *name, const char **text)
 
 int qbpy_parse_path(PyObject *object, const char *name, PyObject **path)
 {
-	int is_path = PyUnicode_Check(object) || PyBytes_Check(object) ||
-		      PyObject_HasAttrString(object, "__fspath__");
+	int is_path = PyUnicode_Check(object) || PyBytes_Check(object)
+			      ? 1
+			      : qbpy_has(object, "__fspath__");
 	PyObject *bytes;
 	Py_ssize_t size;
 	char *text;
 
+	if (is_path < 0)
+		return -1;
 	if (!is_path) {
 		char expected[64];
 

@@ -237,36 +237,63 @@ static int check_dlpack_device(PyObject *object, const struct place *place)
 		       : refuse_device(place);
 }
 
+/* By __array__, when DLPack has failed; without it the exception stays. */
+static PyObject *to_ndarray_after(struct qbpy_state *state, PyObject *object)
+{
+	PyObject *type, *value, *traceback;
+	int has;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	has = qbpy_has(object, "__array__");
+	if (!has) {
+		PyErr_Restore(type, value, traceback);
+		return NULL;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+	return has < 0 ? NULL
+		       : PyObject_CallFunctionObjArgs(state->asarray, object,
+						      NULL);
+}
+
 /* By the first protocol that the object has (Q301); an ndarray. */
 static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 			    const struct place *place)
 {
-	bool has_array = PyObject_HasAttrString(object, "__array__");
 	PyObject *numpy = qbpy_import_numpy(state);
 	PyObject *array;
+	int has;
 
 	if (!numpy)
 		return NULL;
-	if (PyObject_HasAttrString(object, "__array_interface__"))
-		return PyObject_CallFunctionObjArgs(state->asarray, object,
-						    NULL);
-	if (PyObject_HasAttrString(object, "__dlpack__")) {
-		if (check_dlpack_device(object, place))
-			return NULL;
+	has = qbpy_has(object, "__array_interface__");
+	if (has)
+		return has < 0 ? NULL
+			       : PyObject_CallFunctionObjArgs(state->asarray,
+							      object, NULL);
+	has = qbpy_has(object, "__dlpack__");
+	if (has < 0 || (has && check_dlpack_device(object, place)))
+		return NULL;
+	if (has) {
 		array = PyObject_CallMethod(numpy, "from_dlpack", "(O)",
 					    object);
 		/* NumPy does not know all types that others have */
-		if (array || !has_array ||
-		    !PyErr_ExceptionMatches(PyExc_Exception))
+		if (array || !PyErr_ExceptionMatches(PyExc_Exception))
 			return array;
-		PyErr_Clear();
-	} else if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
-		(void)refuse_device(place);
+		return to_ndarray_after(state, object);
+	}
+	has = qbpy_has(object, "__cuda_array_interface__");
+	if (has) {
+		if (has > 0)
+			(void)refuse_device(place);
 		return NULL;
 	}
-	if (has_array)
-		return PyObject_CallFunctionObjArgs(state->asarray, object,
-						    NULL);
+	has = qbpy_has(object, "__array__");
+	if (has)
+		return has < 0 ? NULL
+			       : PyObject_CallFunctionObjArgs(state->asarray,
+							      object, NULL);
 	PyErr_Format(PyExc_TypeError,
 		     "%s: expected a NumPy array, a PinnedMemory or another "
 		     "host array, got %R",
@@ -277,9 +304,12 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 /* The same bytes, or a TypeError: what is written must not be a copy. */
 static int check_output(PyObject *object, const struct place *place)
 {
-	if (PyObject_CheckBuffer(object) ||
-	    PyObject_HasAttrString(object, "__array_interface__"))
-		return 0;
+	int has = PyObject_CheckBuffer(object)
+			  ? 1
+			  : qbpy_has(object, "__array_interface__");
+
+	if (has)
+		return has < 0 ? -1 : 0;
 	PyErr_Format(PyExc_TypeError,
 		     "%s: expected a NumPy array, a PinnedMemory or another "
 		     "writable buffer, got %R",

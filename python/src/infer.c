@@ -36,13 +36,15 @@ static void release(struct buffers *buffers)
 	}
 }
 
-static int take(struct qbpy_state *state, PyObject *object,
-		const char *expected, struct buffers *buffers)
+static int take(struct qbpy_state *state, PyObject *object, const char *name,
+		struct buffers *buffers)
 {
 	struct qbpy_native *native;
 
 	if (!PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY])) {
-		(void)qbpy_raise_type(expected, object);
+		PyErr_Format(PyExc_TypeError,
+			     "%s[%zu]: expected a PinnedMemory, got %R", name,
+			     buffers->num, (PyObject *)Py_TYPE(object));
 		return -1;
 	}
 	native = ((struct qbpy_pinned *)object)->native;
@@ -101,15 +103,15 @@ static PyObject *borrow_list(struct qbpy_state *state, PyObject *object,
 }
 
 /* On failure nothing is held. */
-static int take_all(struct qbpy_state *state, PyObject *list,
-		    const char *expected, struct buffers *buffers)
+static int take_all(struct qbpy_state *state, PyObject *list, const char *name,
+		    struct buffers *buffers)
 {
 	Py_ssize_t num = PyList_Size(list);
 
 	if (make_room(buffers, (size_t)num))
 		return -1;
 	for (Py_ssize_t i = 0; i < num; i++) {
-		if (take(state, PyList_GetItem(list, i), expected, buffers)) {
+		if (take(state, PyList_GetItem(list, i), name, buffers)) {
 			release(buffers);
 			return -1;
 		}
@@ -325,7 +327,7 @@ static int infer(struct qbpy_model *self, const struct buffers *inputs,
 	enum qbrt_status status;
 	int ret;
 
-	if (take_all(self->state, outputs_list, for_outputs, &outputs))
+	if (take_all(self->state, outputs_list, "outputs", &outputs))
 		return -1;
 	qbpy_begin_wait();
 	status = qbrt_model_infer_pinned_memory(
@@ -343,7 +345,7 @@ static PyObject *infer_lists(struct qbpy_model *self, PyObject *inputs_list,
 	struct buffers inputs;
 	PyObject *outputs;
 
-	if (take_all(self->state, inputs_list, for_inputs, &inputs))
+	if (take_all(self->state, inputs_list, "inputs", &inputs))
 		return NULL;
 	outputs = make_outputs(self, &inputs, outputs_arg);
 	if (outputs && infer(self, &inputs, outputs, cache_size))
@@ -422,7 +424,7 @@ static PyObject *submit(struct qbpy_model *self, const struct buffers *inputs,
 	enum qbrt_status status;
 
 	if (!future ||
-	    take_all(self->state, outputs_list, for_outputs, &outputs)) {
+	    take_all(self->state, outputs_list, "outputs", &outputs)) {
 		Py_XDECREF((PyObject *)future);
 		return NULL;
 	}
@@ -454,7 +456,7 @@ PyObject *qbpy_infer_pinned_async(PyObject *object, PyObject *args,
 					 keywords, &inputs_arg, &outputs_arg))
 		return NULL;
 	list = to_list(self->state, inputs_arg, for_inputs);
-	if (!list || take_all(self->state, list, for_inputs, &inputs)) {
+	if (!list || take_all(self->state, list, "inputs", &inputs)) {
 		Py_XDECREF(list);
 		return NULL;
 	}

@@ -260,6 +260,8 @@ PyObject *qbpy_raise_closed(struct qbpy_state *state, const char *what);
 PyObject *qbpy_raise_type(const char *expected, PyObject *value);
 
 /* args.c: values in and out. */
+/* 1, or 0 without the attribute; -1 with what else asking for it raises. */
+int qbpy_has(PyObject *object, const char *name);
 /* An int by __index__, no bool. Out of range: the nearest that fits. */
 int qbpy_parse_int(PyObject *object, const char *name, long long *value);
 /* The one argument of a call, by place or by name. */

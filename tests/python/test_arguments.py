@@ -300,7 +300,12 @@ def test_arguments_of_pinned_memory(acc):
         with pytest.raises(TypeError, match="allocate_pinned_memory"):
             qbruntime.PinnedMemory(wrong)
     model = Model(COPY64)
-    for wrong in (5, "words", [None], bytes(64)):
-        for infer in (model.infer_pinned_memory, model.infer_pinned_memory_async):
+    for infer in (model.infer_pinned_memory, model.infer_pinned_memory_async):
+        for wrong in (5, "words"):
             with pytest.raises(TypeError, match="for outputs, got"):
                 infer(pinned, wrong)
+        for wrong in ([None], bytes(64)):
+            with pytest.raises(TypeError, match=r"^outputs\[0\]: expected a Pinned"):
+                infer(pinned, wrong)
+        with pytest.raises(TypeError, match=r"^inputs\[1\]: .* got <class 'NoneType'>"):
+            infer([pinned, None])

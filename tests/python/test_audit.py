@@ -219,8 +219,8 @@ PROTOCOLS = {
     "ModelVariantHandle": "",
     "PinnedMemory": """__array__ __array_interface__ __enter__ __exit__ __getitem__
 __iter__ __len__ __reduce__ __reduce_ex__ __setitem__""",
-    "CoreId": "__eq__ __hash__ __lt__",
-    "Scale": "__eq__ __getitem__",
+    "CoreId": "__eq__ __getstate__ __hash__ __lt__",
+    "Scale": "__eq__ __getitem__ __getstate__",
 }
 MODULES = {
     "accelerator": """Accelerator CoreId CoreState DeviceEvent DeviceInfo DeviceLimits

@@ -128,12 +128,30 @@ def test_identifier_and_path(tmp_path):
     assert Model(os.fsencode(name)).get_model_path() == str(name)
 
 
+class Raising:
+    def __getattribute__(self, name):
+        if name == "__fspath__":
+            raise LookupError("which path?")
+        return super().__getattribute__(name)
+
+
+def test_what_a_path_raises_is_not_lost():
+    with pytest.raises(LookupError, match="which path?"):
+        Model(Raising())
+
+
 # Q261
 def test_bad_files_are_refused(tmp_path):
     missing = tmp_path / "missing.qbm"
     with pytest.raises(qbruntime.QbModelFileError, match="No such file") as caught:
         Model(missing)
     assert caught.value.status is StatusCode.Model_FailedToLoadMXQ
+    for empty in ("", b""):
+        with pytest.raises(
+            qbruntime.QbModelFileError, match='"": .* is empty'
+        ) as caught:
+            Model(empty)
+        assert caught.value.status is StatusCode.Model_FailedToLoadMXQ
     other = tmp_path / "other.mxq"
     other.write_bytes(b"something else" * 100)
     with pytest.raises(qbruntime.QbModelFileError, match="qbcompile"):

@@ -100,6 +100,30 @@ def test_protocols_are_tried_in_order_and_say_why_not(launched):
         launched.infer([Gone(X)])
 
 
+class OneRaises:
+    def __init__(self, which):
+        self.which = which
+
+    def __getattr__(self, name):
+        if name == self.which:
+            raise LookupError(f"no {name} today")
+        raise AttributeError(name)
+
+
+# Q301
+def test_what_a_protocol_raises_is_not_lost(launched):
+    for name in (
+        "__array_interface__",
+        "__dlpack__",
+        "__cuda_array_interface__",
+        "__array__",
+    ):
+        with pytest.raises(LookupError, match=f"no {name} today"):
+            launched.infer(OneRaises(name))
+    with pytest.raises(LookupError, match="no __array_interface__ today"):
+        launched.infer(X, [OneRaises("__array_interface__")])
+
+
 class CudaArray(ToArray):
     __cuda_array_interface__ = {"version": 3}
 

@@ -203,7 +203,8 @@ def test_buffer_infos():
 def test_values_are_compared_copied_pickled_and_shown(value):
     for same in (copy.copy(value), copy.deepcopy(value)):
         assert same == value and type(same) is type(value)
-    assert pickle.loads(pickle.dumps(value)) == value
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(value, protocol)) == value
     assert repr(value).startswith(type(value).__name__ + "(")
 
 
