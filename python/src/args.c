@@ -5,6 +5,7 @@
  */
 #include "module.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* As NumPy calls them. */
@@ -323,6 +324,63 @@ int qbpy_parse_core_id(PyObject *object, struct qbrt_core_id *core_id)
 	core_id->cluster = (enum qbrt_cluster)cluster;
 	core_id->core = (enum qbrt_core)core;
 	return 0;
+}
+
+/* An int that is in the range of an integer type; false: NumPy has a say. */
+static bool pack_int(PyObject *object, enum qbrt_dtype dtype, void *value)
+{
+	long long number;
+	int overflow;
+
+	if (!PyLong_CheckExact(object))
+		return false;
+	number = PyLong_AsLongLongAndOverflow(object, &overflow);
+	if (overflow)
+		return false;
+	switch (dtype) {
+#define PACK(code, type, min, max) \
+	case code: \
+		if (number < (min) || number > (max)) \
+			return false; \
+		*(type *)value = (type)number; \
+		return true
+		PACK(QBRT_DTYPE_UINT8, uint8_t, 0, UINT8_MAX);
+		PACK(QBRT_DTYPE_INT8, int8_t, INT8_MIN, INT8_MAX);
+		PACK(QBRT_DTYPE_INT16, int16_t, INT16_MIN, INT16_MAX);
+		PACK(QBRT_DTYPE_UINT16, uint16_t, 0, UINT16_MAX);
+		PACK(QBRT_DTYPE_INT32, int32_t, INT32_MIN, INT32_MAX);
+		PACK(QBRT_DTYPE_UINT32, uint32_t, 0, UINT32_MAX);
+		PACK(QBRT_DTYPE_INT64, int64_t, INT64_MIN, INT64_MAX);
+		PACK(QBRT_DTYPE_UINT64, uint64_t, 0, INT64_MAX);
+#undef PACK
+	default:
+		return false;
+	}
+}
+
+static bool pack_float(PyObject *object, enum qbrt_dtype dtype, void *value)
+{
+	double number;
+
+	if (!PyFloat_CheckExact(object))
+		return false;
+	number = PyFloat_AsDouble(object);
+	if (dtype == QBRT_DTYPE_FLOAT64) {
+		*(double *)value = number;
+		return true;
+	}
+	/* NumPy warns of what does not fit */
+	if (dtype != QBRT_DTYPE_FLOAT32 ||
+	    (isfinite(number) && !isfinite((float)number)))
+		return false;
+	*(float *)value = (float)number;
+	return true;
+}
+
+bool qbpy_pack(PyObject *object, enum qbrt_dtype dtype, void *value)
+{
+	return pack_float(object, dtype, value) ||
+	       pack_int(object, dtype, value);
 }
 
 const char *qbpy_dtype_name(enum qbrt_dtype dtype)

@@ -126,6 +126,7 @@ struct qbpy_scratch *qbpy_get_scratch(struct qbpy_state *state,
 	struct qbpy_scratch *scratch = &state->scratch[dtype];
 	PyObject *numpy, *array, *numpy_dtype;
 	Py_buffer view;
+	bool is_one;
 
 	if (scratch->array)
 		return scratch;
@@ -142,7 +143,16 @@ struct qbpy_scratch *qbpy_get_scratch(struct qbpy_state *state,
 	}
 	/* nobody else has the array, so its memory stays where it is */
 	scratch->data = view.buf;
+	is_one = view.len == (Py_ssize_t)qbrt_dtype_itemsize(dtype);
 	PyBuffer_Release(&view);
+	if (!is_one) {
+		PyErr_Format(PyExc_RuntimeError,
+			     "numpy.empty gave no single %s element",
+			     qbpy_dtype_name(dtype));
+		Py_DECREF(numpy_dtype);
+		Py_DECREF(array);
+		return NULL;
+	}
 	QBPY_REPLACE(scratch->dtype, numpy_dtype);
 	QBPY_REPLACE(scratch->array, array);
 	return scratch;

@@ -285,6 +285,8 @@ int qbpy_parse_shape(PyObject *object, int64_t shape[QBPY_MAX_NDIM]);
 int qbpy_parse_dtype(struct qbpy_state *state, PyObject *object,
 		     enum qbrt_dtype *dtype);
 int qbpy_parse_core_id(PyObject *object, struct qbrt_core_id *core_id);
+/* An int or float as one element, if it fits; false: NumPy has a say. */
+bool qbpy_pack(PyObject *object, enum qbrt_dtype dtype, void *value);
 /* "float32", as NumPy calls it. */
 const char *qbpy_dtype_name(enum qbrt_dtype dtype);
 PyObject *qbpy_shape_to_tuple(const int64_t *shape, size_t ndim);

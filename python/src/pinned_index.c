@@ -8,8 +8,6 @@
  */
 #include "module.h"
 
-#include <math.h>
-
 #define BLOCK_NBYTES 65536 /* more is copied without the GIL */
 
 /* One axis of a key. */
@@ -171,57 +169,6 @@ PyObject *qbpy_get_nth(PyObject *object, Py_ssize_t i)
 	return answer;
 }
 
-/* An int that is in the range of an integer type; false: NumPy has a say. */
-static bool pack_int(PyObject *object, enum qbrt_dtype dtype, void *value)
-{
-	long long number;
-	int overflow;
-
-	if (!PyLong_CheckExact(object))
-		return false;
-	number = PyLong_AsLongLongAndOverflow(object, &overflow);
-	if (overflow)
-		return false;
-	switch (dtype) {
-#define PACK(code, type, min, max) \
-	case code: \
-		if (number < (min) || number > (max)) \
-			return false; \
-		*(type *)value = (type)number; \
-		return true
-		PACK(QBRT_DTYPE_UINT8, uint8_t, 0, UINT8_MAX);
-		PACK(QBRT_DTYPE_INT8, int8_t, INT8_MIN, INT8_MAX);
-		PACK(QBRT_DTYPE_INT16, int16_t, INT16_MIN, INT16_MAX);
-		PACK(QBRT_DTYPE_UINT16, uint16_t, 0, UINT16_MAX);
-		PACK(QBRT_DTYPE_INT32, int32_t, INT32_MIN, INT32_MAX);
-		PACK(QBRT_DTYPE_UINT32, uint32_t, 0, UINT32_MAX);
-		PACK(QBRT_DTYPE_INT64, int64_t, INT64_MIN, INT64_MAX);
-		PACK(QBRT_DTYPE_UINT64, uint64_t, 0, INT64_MAX);
-#undef PACK
-	default:
-		return false;
-	}
-}
-
-static bool pack_float(PyObject *object, enum qbrt_dtype dtype, void *value)
-{
-	double number;
-
-	if (!PyFloat_CheckExact(object))
-		return false;
-	number = PyFloat_AsDouble(object);
-	if (dtype == QBRT_DTYPE_FLOAT64) {
-		*(double *)value = number;
-		return true;
-	}
-	/* NumPy warns of what does not fit */
-	if (dtype != QBRT_DTYPE_FLOAT32 ||
-	    (isfinite(number) && !isfinite((float)number)))
-		return false;
-	*(float *)value = (float)number;
-	return true;
-}
-
 /* Axes that a key leaves out, and an ellipsis, are whole. */
 static struct axis whole_axis(Py_ssize_t extent)
 {
@@ -354,7 +301,9 @@ static int set_slices(struct qbpy_native *native, const struct axis *axes,
 	}
 	/* converting the value may have run anything */
 	status = native->is_freed ? QBRT_PINNED_MEMORY_NOT_AVAILABLE
-				  : write_view(native, axes, &view);
+		 : view.itemsize == native->itemsize
+			 ? write_view(native, axes, &view)
+			 : QBRT_NOT_FOUND;
 	PyBuffer_Release(&view);
 	if (status == QBRT_NOT_FOUND || status == QBRT_PINNED_MEMORY_ALIASED)
 		return 1;
@@ -388,26 +337,76 @@ static int set_by_numpy(struct qbpy_pinned *self, PyObject *key,
 	return ret;
 }
 
-/* One element takes no sequence, or NumPy knows which. */
-static bool is_element(const struct qbpy_native *native,
-		       const struct axis *axes)
-{
-	for (int i = 0; i < native->ndim; i++)
-		if (!axes[i].is_int)
-			return false;
-	return true;
-}
-
-/* The value as an array of the memory's type, made by NumPy's casting. */
-static PyObject *convert(struct qbpy_native *native, PyObject *value)
+/* A new array that NumPy has assigned the value to: its casts, its errors. */
+static PyObject *assign(struct qbpy_native *native, PyObject *shape,
+			PyObject *key, PyObject *value)
 {
 	struct qbpy_scratch *scratch =
 		qbpy_get_scratch(native->state, native->dtype);
+	PyObject *array =
+		scratch && shape && key
+			? PyObject_CallMethod(native->state->numpy, "empty",
+					      "OO", shape, scratch->dtype)
+			: NULL;
+
+	if (array && PyObject_SetItem(array, key, value))
+		Py_CLEAR(array);
+	return array;
+}
+
+/* One number, for which one element does however much the key names. */
+static int is_scalar(struct qbpy_native *native, PyObject *value)
+{
+	PyObject *generic;
+	int ret;
+
+	if (PyLong_Check(value) || PyFloat_Check(value))
+		return 1;
+	generic = PyObject_GetAttrString(native->state->numpy, "generic");
+	ret = generic ? PyObject_IsInstance(value, generic) : -1;
+	Py_XDECREF(generic);
+	return ret;
+}
+
+/* The value as an array of the memory's type; an ndarray is cast as it is. */
+static PyObject *convert(struct qbpy_native *native, const struct axis *axes,
+			 PyObject *key, PyObject *value)
+{
+	struct qbpy_scratch *scratch =
+		qbpy_get_scratch(native->state, native->dtype);
+	int64_t shape[QBPY_MAX_NDIM];
+	PyObject *extents, *array;
+	size_t ndim = 0;
+	int is_one;
 
 	if (!scratch)
 		return NULL;
-	return PyObject_CallFunctionObjArgs(native->state->asarray, value,
-					    scratch->dtype, NULL);
+	if (PyObject_TypeCheck(value, Py_TYPE(scratch->array)) ||
+	    PyObject_TypeCheck(value, native->state->types[QBPY_PINNED_MEMORY]))
+		return PyObject_CallFunctionObjArgs(
+			native->state->asarray, value, scratch->dtype, NULL);
+	is_one = is_scalar(native, value);
+	if (is_one < 0)
+		return NULL;
+	for (int i = 0; i < native->ndim && !is_one; i++)
+		if (!axes[i].is_int)
+			shape[ndim++] = axes[i].slice.count;
+	extents = qbpy_shape_to_tuple(shape, ndim);
+	array = assign(native, extents, native->ndim ? Py_Ellipsis : key,
+		       value);
+	Py_XDECREF(extents);
+	return array;
+}
+
+/* To one element NumPy assigns otherwise than to an array of none. */
+static PyObject *convert_element(struct qbpy_native *native, PyObject *value)
+{
+	PyObject *shape = PyLong_FromLong(1), *key = PyLong_FromLong(0);
+	PyObject *array = assign(native, shape, key, value);
+
+	Py_XDECREF(shape);
+	Py_XDECREF(key);
+	return array;
 }
 
 int qbpy_set_item(PyObject *object, PyObject *key, PyObject *value)
@@ -425,14 +424,14 @@ int qbpy_set_item(PyObject *object, PyObject *key, PyObject *value)
 	}
 	if (qbpy_check_open(native))
 		return -1;
-	if ((pack_float(value, native->dtype, &element) ||
-	     pack_int(value, native->dtype, &element)) &&
+	if (qbpy_pack(value, native->dtype, &element) &&
 	    read_full_index(native, key, index))
 		return qbpy_check_native(native,
 					 write_at(native, index, &element));
-	if (read_slices(native, key, axes) &&
-	    !(is_element(native, axes) && PySequence_Check(value))) {
-		array = convert(native, value);
+	if (read_slices(native, key, axes)) {
+		array = native->ndim && read_full_index(native, key, index)
+				? convert_element(native, value)
+				: convert(native, axes, key, value);
 		if (!array)
 			return -1;
 		ret = set_slices(native, axes, array);
@@ -453,7 +452,7 @@ PyObject *qbpy_fill(PyObject *object, PyObject *value)
 
 	if (qbpy_check_open(native))
 		return NULL;
-	array = convert(native, value);
+	array = convert_element(native, value);
 	if (!array)
 		return NULL;
 	if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES)) {
@@ -463,8 +462,8 @@ PyObject *qbpy_fill(PyObject *object, PyObject *value)
 	if (view.len != native->itemsize) {
 		PyBuffer_Release(&view);
 		Py_DECREF(array);
-		PyErr_Format(PyExc_ValueError, "value is one element, got %R",
-			     (PyObject *)Py_TYPE(value));
+		PyErr_SetString(PyExc_RuntimeError,
+				"numpy.empty gave more than one element");
 		return NULL;
 	}
 	memcpy(element, view.buf, (size_t)native->itemsize);

@@ -7,6 +7,7 @@ import pytest
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
+from runtime_cases import run_child  # noqa: E402
 
 SHAPE = (3, 4, 5)
 KEYS = [
@@ -134,6 +135,62 @@ def test_values_are_cast_as_numpy_does(acc, dtype):
             else:
                 pinned[key] = value
             assert same(pinned, array), (key, value)
+
+
+def outcome(call):
+    try:
+        call()
+    except Exception as error:
+        return type(error)
+
+
+ODD = [
+    np.uint64(2**63),
+    np.datetime64(0, "s"),
+    1e39,
+    -(2**70),
+    2**63,
+    None,
+    [1],
+    [],
+]
+ODD += [range(4), bytearray(3), np.array(2**63, "u8"), np.array([3]), "7", [[1], [2]]]
+
+
+# Q454: the classes of errors too
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", "f4 u1 i2 i8 u8 f8 ?".split())
+def test_odd_values_are_what_they_are_to_numpy(acc, dtype):
+    for shape, keys in (((4,), (2, slice(None), slice(1, 3), ...)), ((), ((), ...))):
+        for value in ODD:
+            pinned, array = pair(acc, dtype, shape)
+            for key in keys:
+                expected = outcome(lambda: array.__setitem__(key, value))
+                assert outcome(lambda: pinned.__setitem__(key, value)) is expected
+                assert pinned._array.tobytes() == array.tobytes(), (key, value)
+            expected = outcome(lambda: array.fill(value))
+            assert outcome(lambda: pinned.fill(value)) is expected, value
+            assert pinned._array.tobytes() == array.tobytes(), value
+
+
+# a program may have replaced numpy.empty
+def test_arrays_of_another_size_are_refused():
+    run_child(
+        """
+        import numpy as np, qbruntime
+        pinned = qbruntime.Accelerator().allocate_pinned_memory(4, "i8")
+        empty, np.empty = np.empty, lambda shape, dtype: empty(0, dtype)
+        for call in (lambda: pinned[0], lambda: pinned.fill("1")):
+            try:
+                call()
+            except RuntimeError as error:
+                assert "numpy.empty gave" in str(error)
+            else:
+                raise AssertionError
+        np.empty = empty
+        assert pinned[0] == 0
+        """
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
