@@ -253,7 +253,7 @@ def test_callbacks_that_run_at_exit_are_waited_for():
     assert (child.stdout, child.stderr) == ("ended\n", "")
 
 
-# Q748
+# Q376 Q748
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's allocator hangs in the child")
 def test_a_child_of_fork_has_none_of_them():
     child = run_async(
