@@ -116,6 +116,16 @@ static enum qbpy_error classify(enum qbrt_status status)
 	}
 }
 
+PyObject *qbpy_error_class(PyObject *module, PyObject *value)
+{
+	const struct qbpy_state *state = PyModule_GetState(module);
+	long long status;
+
+	if (qbpy_parse_int(value, "status", &status))
+		return NULL;
+	return Py_NewRef(state->errors[classify((enum qbrt_status)status)]);
+}
+
 /*
  * (QbRuntimeError, other), or other alone: for QbRuntimeError itself, and for
  * the warning.

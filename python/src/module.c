@@ -251,6 +251,7 @@ PyDoc_STRVAR(model_summary_doc,
 	     "a bad file.");
 
 static PyMethodDef methods[] = {
+	{ "_error_class", qbpy_error_class, METH_O, NULL },
 	{ "estimate_memory", (PyCFunction)(void (*)(void))qbpy_estimate_memory,
 	  METH_VARARGS | METH_KEYWORDS, estimate_memory_doc },
 	{ "get_available_device_numbers",

@@ -234,8 +234,9 @@ PyObject *qbpy_import_numpy(struct qbpy_state *state);
 struct qbpy_scratch *qbpy_get_scratch(struct qbpy_state *state,
 				      enum qbrt_dtype dtype);
 
-/* errors.c */
+/* errors.c; _error_class(status), what a status raises, is there for the tests */
 int qbpy_add_errors(PyObject *module, struct qbpy_state *state);
+PyObject *qbpy_error_class(PyObject *module, PyObject *value);
 /*
  * Raises the exception of a status with this thread's sentence, or with text;
  * an exception that is set already (a signal handler's) stays. device may be

@@ -3,10 +3,11 @@
 
 import gc
 import pickle
+import re
 import weakref
 
 import pytest
-from runtime_cases import COPY64, run_child
+from runtime_cases import COPY64, TOP, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 from qbruntime import QbRuntimeError, StatusCode  # noqa: E402
@@ -46,6 +47,31 @@ def test_subclasses(name):
     assert issubclass(error, QbRuntimeError) and issubclass(error, BASES[name])
     assert str(error("words")) == "words" and error("words").status is None
     assert error.__module__ == "qbruntime" and error.__doc__
+
+
+def read_classes():
+    """Number and class of each status that the pages name one for."""
+    text = (TOP / "docs/spec/qbruntime-api.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| Q595 \|(.*)", text, re.MULTILINE)[1]
+    for name, given in re.findall(r"`(Qb\w+)` \(([^)]*)\)", row):
+        numbers = re.sub(r"also `\w+`;?", "", given)
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", numbers):
+            for number in range(int(first), int(last or first) + 1):
+                yield number, name
+    text = (TOP / "docs/spec/tensor-interop.md").read_text(encoding="utf-8")
+    for number in re.findall(r"\((\d+)\) \|[^|]*\| QbBufferError \|", text):
+        yield int(number), "QbBufferError"
+
+
+# Q595
+def test_each_status_raises_the_class_of_the_page():
+    due = list(read_classes())
+    names = dict(due)
+    assert len(names) == len(due) and set(names.values()) == set(BASES)
+    assert set(names) <= set(map(int, StatusCode))
+    for status in StatusCode:
+        error = getattr(qbruntime, names.get(status, "QbRuntimeError"))
+        assert qbruntime.qbruntime._error_class(status) is error, status
 
 
 def catch(function, *args, **kwargs):
