@@ -180,16 +180,18 @@ static PyObject *get_available_cores(PyObject *object, PyObject *none)
 	struct accelerator *self = (struct accelerator *)object;
 	struct qbpy_acc *handle = take_handle(self);
 	struct qbrt_core_id cores[64];
+	enum qbrt_status status;
 	PyObject *list = NULL;
 	size_t num = 0;
 
 	(void)none;
 	if (!handle)
 		return NULL;
-	if (!qbpy_check(
-		    self->state,
-		    qbrt_accelerator_query_cores(handle->acc, cores, 64, &num),
-		    qbrt_accelerator_get_id(handle->acc)))
+	qbpy_begin_wait();
+	status = qbrt_accelerator_query_cores(handle->acc, cores, 64, &num);
+	qbpy_end_wait();
+	if (!qbpy_check(self->state, status,
+			qbrt_accelerator_get_id(handle->acc)))
 		list = qbpy_cores_to_list(self->state, cores,
 					  num < 64 ? num : 64);
 	Py_DECREF(handle);

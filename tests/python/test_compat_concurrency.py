@@ -80,6 +80,43 @@ def test_a_call_that_waits_lets_go_of_the_gil(call):
     assert child.stdout == "main\nended\n"
 
 
+# Q838: these wait for no job, and are called until the other thread, which wants
+# the GIL alone, has had it. What is refused, or kept, is not freed, which would let
+# go of the GIL too.
+@pytest.mark.parametrize(
+    "call",
+    [
+        "refused(qbruntime.Accelerator, 99)",
+        "kept.append(Model(sys.argv[1]))",
+        "refused(model.launch, acc)",
+        "refused(acc.allocate_pinned_memory, 1 << 60)",
+        "acc.get_available_cores()",
+        "acc.info()",
+        "pinned.fill(1)",
+        "pinned[:] = array",
+    ],
+)
+def test_a_call_that_may_take_long_lets_go_of_the_gil(call):
+    run_async(
+        f"""
+        pinned = acc.allocate_pinned_memory(1 << 20, "u1")
+        array = np.ones(1 << 20, "u1")
+        kept, lock, had_it = [], threading.Lock(), []
+        lock.acquire()
+        def work():
+            with lock:
+                had_it.append(True)
+        sys.setswitchinterval(1000)
+        thread = threading.Thread(target=work)
+        thread.start()
+        lock.release()
+        while not had_it:
+            {call}
+        thread.join()
+        """
+    )
+
+
 # Q838
 def test_one_model_serves_many_threads(asynchronous):
     wrong = []

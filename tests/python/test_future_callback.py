@@ -227,3 +227,22 @@ def test_at_the_end_nothing_more_is_called_or_awaited():
     assert len(refused) == 2
     assert all("the interpreter ends" in line for line in refused)
     assert got == "True 63"
+
+
+# Q378: it never ends, and the process does
+def test_the_end_does_not_wait_for_ever_for_a_callback():
+    child = run_async(
+        """
+        is_inside = threading.Event()
+        def stand(_):
+            is_inside.set()
+            threading.Event().wait()
+        future = model.infer_async(x)
+        future.add_done_callback(stand)
+        model.dispose()
+        is_inside.wait()
+        print("inside")
+        """,
+        QBRUNTIME_SOFT_FAULT="hang:count=0",
+    )
+    assert child.stdout == "inside\n"
