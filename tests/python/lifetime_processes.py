@@ -117,11 +117,14 @@ class Parent:
             self.threads.clear()
             self.run_child(number)
             (sys.exit, os._exit)[number % 2](0)
-        target, arguments = self.run_child, (number,)
+        target, arguments = self.run_child, ()
         if method != "fork":
-            target, arguments = infer_alone, (self.path, number)
+            target, arguments = infer_alone, (self.path,)
         context = multiprocessing.get_context(method)
-        children = [context.Process(target=target, args=arguments) for _ in range(2)]
+        children = [
+            context.Process(target=target, args=(*arguments, 2 * number + i))
+            for i in range(2)
+        ]
         for child in children:
             child.start()
         for child in children:
