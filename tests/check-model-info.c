@@ -193,7 +193,7 @@ START_TEST(queries_refuse_what_is_not_there)
 }
 END_TEST
 
-/* MM02 FM30 */
+/* MM02 FM30 Q276 Q277 */
 START_TEST(a_variable_axis_has_a_largest_extent)
 {
 	struct prog prog;
@@ -219,6 +219,9 @@ START_TEST(a_variable_axis_has_a_largest_extent)
 	ck_assert_int_eq(info.max_shape[0], 32);
 	ck_assert_int_eq(info.max_shape[1], 8);
 	ck_assert_uint_eq(info.max_nbytes, 32 * 8 * 4);
+	ck_assert_ok(qbrt_model_query_output(model, 0, 0, &info));
+	ck_assert_int_eq(info.shape[0], -4);
+	ck_assert_int_eq(info.shape[1], 8);
 	qbrt_model_free(model);
 	prog_end(&prog);
 }

@@ -77,6 +77,18 @@ def test_variants_are_counted_and_the_first_is_described(corpus_model):
     assert Model(COPY64).get_num_model_variants() == 1
 
 
+# Q276 Q277
+@pytest.mark.parametrize("multiple", (1, 4))
+def test_a_variable_axis_is_negative(corpus_model, multiple):
+    edits = [
+        ("shape=[-1,", f"shape=[-{multiple},"),
+        ("min=1 max=8 multiple=1", f"min={multiple} max=8 multiple={multiple}"),
+    ]
+    model = Model(corpus_model("kv_cache", edits))
+    assert model.get_model_input_shape() == [(-multiple, 32)] * 3
+    assert model.get_model_output_shape() == [(-multiple, 32)]
+
+
 # Q283 Q411 Q540
 def test_cache_layers(corpus_model):
     infos = Model(corpus_model("kv_cache")).get_cache_infos()
@@ -274,6 +286,21 @@ def test_a_load_that_fails_leaves_nothing(tmp_path):
         QBRUNTIME_SOFT_DEVICES="none",
     )
     assert child.stdout == "StatusCode.Acc_DeviceNotFound\n"
+    child = run_child(
+        """
+        import os, sys, qbruntime
+        before = os.listdir("/proc/self/fd")
+        for _ in range(3):
+            try:
+                qbruntime.load(sys.argv[1])
+            except qbruntime.QbOutOfMemoryError as error:
+                print(error)
+            assert os.listdir("/proc/self/fd") == before
+        """,
+        COPY64,
+        QBRUNTIME_SOFT_MEMORY="1",
+    )
+    assert child.stdout.count("BadAlloc occurred. [StatusCode(39)]") == 3
 
 
 def test_the_memory_estimate_is_what_a_launch_takes(acc):
