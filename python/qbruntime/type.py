@@ -145,6 +145,24 @@ class CoreId:
         return f"CoreId(cluster={self._cluster}, core={self._core})"
 
 
+def _to_float(name, value):
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is a float, got {type(value)!r}")
+    return float(value)
+
+
+def _to_int(name, value):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is an int, got {type(value)!r}")
+    return _operator.index(value)
+
+
+def _to_bool(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is a bool, got {type(value)!r}")
+    return value
+
+
 class Scale:
     """Quantisation of a tensor: real = (stored - zero_point) * scale."""
 
@@ -153,11 +171,15 @@ class Scale:
     def __init__(
         self, scale, is_uniform, scale_list, zero_point=0, is_asymmetric=False
     ):
-        self.scale = scale  # 0.0 if not uniform
-        self.is_uniform = is_uniform
-        self.scale_list = scale_list
-        self.zero_point = zero_point
-        self.is_asymmetric = is_asymmetric
+        if not isinstance(scale_list, (list, tuple)):
+            raise TypeError(f"scale_list is a list of floats, got {type(scale_list)!r}")
+        self.scale = _to_float("scale", scale)  # 0.0 if not uniform
+        self.is_uniform = _to_bool("is_uniform", is_uniform)
+        self.scale_list = [
+            _to_float("an item of scale_list", item) for item in scale_list
+        ]
+        self.zero_point = _to_int("zero_point", zero_point)
+        self.is_asymmetric = _to_bool("is_asymmetric", is_asymmetric)
 
     @property
     def zero_points(self):

@@ -228,7 +228,7 @@ class Scale:
         self,
         scale: float,
         is_uniform: bool,
-        scale_list: list[float],
+        scale_list: list[float] | tuple[float, ...],
         zero_point: int = 0,
         is_asymmetric: bool = False,
     ) -> None: ...

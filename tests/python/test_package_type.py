@@ -173,6 +173,10 @@ def test_scales():
     assert each.scale == 0.0 and each[1] == 0.25
     assert (each.zero_point, each.zero_points) == (0, [0, 0])
     assert not each.is_asymmetric
+    assert repr(Scale(1, False, (2, 3))) == (
+        "Scale(scale=1.0, is_uniform=False, scale_list=[2.0, 3.0], "
+        "zero_point=0, is_asymmetric=False)"
+    )
 
 
 # Q538 Q539
