@@ -398,6 +398,16 @@ static PyObject *convert(struct qbpy_native *native, const struct axis *axes,
 	return array;
 }
 
+/* Of no axes () is the element, and ... the array. */
+static bool is_element(const struct qbpy_native *native, PyObject *key)
+{
+	int64_t index[QBPY_MAX_NDIM];
+
+	if (!native->ndim)
+		return PyTuple_Check(key) && !PyTuple_Size(key);
+	return read_full_index(native, key, index);
+}
+
 /* To one element NumPy assigns otherwise than to an array of none. */
 static PyObject *convert_element(struct qbpy_native *native, PyObject *value)
 {
@@ -429,7 +439,7 @@ int qbpy_set_item(PyObject *object, PyObject *key, PyObject *value)
 		return qbpy_check_native(native,
 					 write_at(native, index, &element));
 	if (read_slices(native, key, axes)) {
-		array = native->ndim && read_full_index(native, key, index)
+		array = is_element(native, key)
 				? convert_element(native, value)
 				: convert(native, axes, key, value);
 		if (!array)
