@@ -85,6 +85,18 @@ def test_the_python_package_and_its_library_are_named(tmp_path):
     assert "same library" not in parts["python"]
 
 
+# I55
+@pytest.mark.parametrize("command", ["version", "doctor"])
+def test_nothing_of_the_current_folder_is_run(tmp_path, command):
+    for name in ("qbruntime", "os", "importlib/__init__", "importlib/util"):
+        module = tmp_path / f"{name}.py"
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(f"open({str(tmp_path / 'was_run')!r}, 'w').close()\n")
+    for env in ({}, {"PYTHONPATH": ""}):
+        assert cases.run(command, cwd=tmp_path, env=env).stdout
+        assert not (tmp_path / "was_run").exists()
+
+
 # I64
 def test_ctrl_c_ends_it_and_what_it_started(tmp_path):
     for name in ("begun", "never"):

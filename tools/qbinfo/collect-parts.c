@@ -21,8 +21,13 @@
 #include "collect.h"
 #include "source.h"
 
-/* Three lines: the folder, the version, the library's file. */
+/*
+ * Three lines: the folder, the version, the library's file. The current folder,
+ * which -c puts on the path, may be anybody's: it goes before the first import.
+ */
 static const char program[] =
+	"import sys\n"
+	"sys.path[:] = [p for p in sys.path if p]\n"
 	"import importlib.util as u, os\n"
 	"s = u.find_spec('qbruntime')\n"
 	"if s:\n"
