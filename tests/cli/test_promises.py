@@ -245,6 +245,28 @@ def test_hostile_names_never_reach_a_terminal(roots, command):
     assert not (roots / "canary").exists()
 
 
+# I14, I32
+def test_a_hostile_name_is_one_word_of_a_command(tree, tmp_path):
+    name = "a\x1b[31m $(touch canary)'; touch canary"
+    root = tree("lost")
+    for path in (root / "replies").iterdir():
+        text = path.read_text().replace("aries-rb", name.replace("\x1b", "\\u001b"))
+        path.write_text(text)
+    odd = root.rename(tmp_path / "odd\x1b[31m")
+    done = cases.run("-v", "--sysroot", odd)
+    for out in (done.stdout, done.stderr):
+        assert b"\\x1b" in out and b"\x1b" not in out
+    warnings = cases.data("--sysroot", odd)["warnings"]
+    commands = [line["command"] for line in warnings]
+    commands += re.findall(r"^! .*\((qbinfo .*)\)$", done.stdout.decode(), re.M)
+    assert len(commands) == 4
+    for command in commands:
+        words = ["sh", "-c", f"set -- {command}; echo $#"]
+        out = subprocess.run(words, capture_output=True, cwd=tmp_path, check=True)
+        assert out.stdout == b"5\n"
+    assert not (tmp_path / "canary").exists()
+
+
 # I16
 def test_a_suspended_device_is_not_woken(roots):
     document = cases.data("--sysroot", roots / "mixed")

@@ -20,7 +20,8 @@ static void add_reason(struct inventory *inventory, struct record *device,
 
 	reasons->texts[reasons->num++] = text;
 	add_warning(inventory, inventory_format("%s: %s", id, text),
-		    inventory_format("qbinfo show %s -t health", id));
+		    inventory_format("qbinfo show %s -t health",
+				     inventory_quote(id)));
 }
 
 void collect_health(struct inventory *inventory, struct record *device)

@@ -230,13 +230,13 @@ void collect_state(struct inventory *inventory, struct record *device,
 		return;
 	set_text(device, FIELD_STATE, words[state]);
 	if (state != QBRT_DEVICE_STATE_READY)
-		add_warning(
-			inventory,
-			inventory_format("%s: the device is %s",
-					 record_get_text(device, FIELD_ID),
-					 words[state]),
-			inventory_format("qbinfo show %s -t health",
-					 record_get_text(device, FIELD_ID)));
+		add_warning(inventory,
+			    inventory_format("%s: the device is %s",
+					     record_get_text(device, FIELD_ID),
+					     words[state]),
+			    inventory_format("qbinfo show %s -t health",
+					     inventory_quote(record_get_text(
+						     device, FIELD_ID))));
 }
 
 /* What besides its name means a device: the table of Q081. */

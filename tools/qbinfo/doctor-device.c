@@ -173,6 +173,7 @@ static bool is_in_group(int64_t gid)
 static void fail_permission(struct doctor *doctor, struct own_node *node)
 {
 	const char *user = get_user();
+	const char *path = inventory_quote(node->path);
 	const char *text;
 
 	fill_owner(node);
@@ -187,7 +188,7 @@ static void fail_permission(struct doctor *doctor, struct own_node *node)
 			    "E-PERM-3",
 			    inventory_format("podman run --device %s, or "
 					     "docker run --device %s",
-					     node->path, node->path));
+					     path, path));
 	else if ((node->mode & 0060) == 0060 && is_in_group(node->gid))
 		doctor_fail(doctor, 4, "permission",
 			    inventory_format("%s is in group %s, but an access "
@@ -195,17 +196,18 @@ static void fail_permission(struct doctor *doctor, struct own_node *node)
 					     user, node->group, node->path),
 			    "E-PERM-4",
 			    inventory_format("sudo setfacl -m u:%s:rw %s", user,
-					     node->path));
+					     path));
 	else if ((node->mode & 0060) == 0060 && node->group && *node->group &&
 		 strcmp(node->group, "root") != 0)
 		doctor_fail(doctor, 4, "permission", text, "E-PERM-1",
 			    inventory_format("sudo usermod -aG %s %s, then log "
 					     "in again",
-					     node->group, user));
+					     inventory_quote(node->group),
+					     user));
 	else
 		doctor_fail(doctor, 4, "permission", text, "E-PERM-2",
 			    inventory_format("sudo setfacl -m u:%s:rw %s", user,
-					     node->path));
+					     path));
 }
 
 void doctor_check_permission(struct doctor *doctor)
@@ -319,7 +321,7 @@ static bool find_illness(struct doctor *doctor, const struct record *device)
 			"E-HW-3",
 			inventory_format("cool it or give it less to do: "
 					 "qbinfo show %s -t thermal",
-					 id));
+					 inventory_quote(id)));
 	else
 		return false;
 	return true;

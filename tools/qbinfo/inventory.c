@@ -201,6 +201,21 @@ void records_sort(struct records *records,
 	}
 }
 
+const char *inventory_quote(const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "abcdefghijklmnopqrstuvwxyz"
+				    "0123456789:._/-";
+	const char *quoted = "'";
+
+	if (*text && !text[strspn(text, plain)])
+		return text;
+	for (; *text; text++)
+		quoted = inventory_format(*text == '\'' ? "%s'\\'%c" : "%s%c",
+					  quoted, *text);
+	return inventory_format("%s'", quoted);
+}
+
 void inventory_start(struct inventory *inventory)
 {
 	memset(inventory, 0, sizeof(*inventory));

@@ -189,6 +189,8 @@ void *inventory_alloc(size_t size);
 char *inventory_copy(const char *text);
 char *inventory_format(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
+/* As one word of a shell command, whatever a device or a file is called. */
+const char *inventory_quote(const char *text);
 void inventory_start(struct inventory *inventory);
 void inventory_free(void);
 

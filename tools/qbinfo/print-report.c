@@ -439,5 +439,6 @@ void print_text(FILE *out, const struct document *document,
 	for (const struct warning *warning = inventory->warnings; warning;
 	     warning = warning->next)
 		(void)fprintf(out, "%s %s (%s)\n", paint(style, "33", "!"),
-			      print_safe(warning->text), warning->command);
+			      print_safe(warning->text),
+			      print_safe(warning->command));
 }

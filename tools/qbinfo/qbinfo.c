@@ -145,14 +145,15 @@ static void set_style(struct request *request)
 static void tell_read(enum source_kind kind, const char *path, const char *text,
 		      size_t length)
 {
-	const char *root = source_get_sysroot() ?: "";
+	const char *full = print_safe(
+		inventory_format("%s/%s", source_get_sysroot() ?: "", path));
 
 	(void)text;
 	if (kind == SOURCE_FILE)
-		(void)fprintf(stderr, "qbinfo: read %s/%s: %zu bytes\n", root,
-			      path, length);
+		(void)fprintf(stderr, "qbinfo: read %s: %zu bytes\n", full,
+			      length);
 	else if (kind == SOURCE_NODE)
-		(void)fprintf(stderr, "qbinfo: found %s/%s\n", root, path);
+		(void)fprintf(stderr, "qbinfo: found %s\n", full);
 }
 
 static double get_seconds(void)
