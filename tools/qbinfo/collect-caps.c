@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collect.h"
+#include "reply.h"
 #include "source.h"
 
 #define NUM(array) (sizeof(array) / sizeof(*(array)))
@@ -26,28 +27,40 @@ void collect_reply_caps(struct record *device, struct json_object *reply)
 						    "dynamic", "lstm",
 						    "gather",  "diag" };
 	const char *names[NUM(isa_features)];
-	uint64_t mask = reply_get_count(reply, "features");
+	uint64_t mask, major, minor;
+	enum member member =
+		reply_find_count(reply, "features", UINT64_MAX, &mask);
 	size_t num = 0;
 
 	for (size_t i = 0; i < NUM(features); i++) {
-		if (reply_get(reply, "features"))
+		if (member == MEMBER_VALUE)
 			set_boolean(device, features[i].field,
 				    mask >> features[i].bit & 1);
+		else if (member == MEMBER_INVALID)
+			set_absent(device, features[i].field, REASON_INVALID,
+				   "features");
 	}
-	mask = reply_get_count(reply, "isa_features");
+	member = reply_find_count(reply, "isa_features", UINT64_MAX, &mask);
 	for (size_t i = 0; i < NUM(isa_features); i++) {
 		if (mask >> i & 1)
 			names[num++] = isa_features[i];
 	}
-	if (reply_get(reply, "isa_features"))
+	if (member == MEMBER_VALUE)
 		set_texts(device, FIELD_ISA_FEATURES, names, num);
-	if (reply_get(reply, "isa_major"))
+	else if (member == MEMBER_INVALID)
+		set_absent(device, FIELD_ISA_FEATURES, REASON_INVALID,
+			   "isa_features");
+	member = reply_find_count(reply, "isa_major", UINT32_MAX, &major);
+	if (member == MEMBER_VALUE)
+		member = reply_find_count(reply, "isa_minor", UINT32_MAX,
+					  &minor);
+	if (member == MEMBER_VALUE)
 		set_text(device, FIELD_ISA,
 			 inventory_format("%llu.%llu",
-					  (unsigned long long)reply_get_count(
-						  reply, "isa_major"),
-					  (unsigned long long)reply_get_count(
-						  reply, "isa_minor")));
+					  (unsigned long long)major,
+					  (unsigned long long)minor));
+	else if (member == MEMBER_INVALID)
+		set_absent(device, FIELD_ISA, REASON_INVALID, "isa_major");
 	/* kernels of ours run on software devices alone */
 	set_texts(device, FIELD_BACKENDS, NULL, 0);
 	collect_backend(device);

@@ -16,6 +16,7 @@
 #include <xf86drm.h>
 
 #include "collect.h"
+#include "reply.h"
 #include "source.h"
 
 #define OUR_DRIVER "qbnpu"
@@ -94,40 +95,20 @@ static void tell_reply(const struct node *node)
 	json_object_put(reply);
 }
 
-static int64_t get_number(struct json_object *object, const char *name,
-			  int64_t otherwise)
-{
-	struct json_object *number = reply_get(object, name);
-
-	return number && json_object_is_type(number, json_type_int)
-		       ? json_object_get_int64(number)
-		       : otherwise;
-}
-
-static const char *get_text(struct json_object *object, const char *name)
-{
-	struct json_object *text = reply_get(object, name);
-
-	return text && json_object_is_type(text, json_type_string)
-		       ? inventory_copy(json_object_get_string(text))
-		       : NULL;
-}
-
 static void ask_reply(struct node *node)
 {
 	int err;
 	struct json_object *reply = reply_read_node(node->path, &err);
 	struct json_object *version = reply_get(reply, "version");
+	int major;
 
-	node->open_err = (int)get_number(reply, "open", reply ? 0 : 1);
-	if (!node->open_err && version) {
-		node->name = get_text(version, "name");
-		node->description = get_text(version, "desc");
-		node->version = inventory_format(
-			"%lld.%lld.%lld",
-			(long long)get_number(version, "major", 0),
-			(long long)get_number(version, "minor", 0),
-			(long long)get_number(version, "patchlevel", 0));
+	if (!reply)
+		return;
+	node->open_err = reply_get_open(reply);
+	if (!node->open_err) {
+		(void)reply_find_text(version, "name", &node->name);
+		(void)reply_find_text(version, "desc", &node->description);
+		node->version = reply_get_version(reply, &major);
 	}
 	json_object_put(reply);
 }

@@ -12,6 +12,7 @@
 #include <qbruntime/qbrt.h>
 
 #include "collect.h"
+#include "reply.h"
 #include "source.h"
 
 #define NUM(array) (sizeof(array) / sizeof(*(array)))
@@ -101,8 +102,10 @@ static void set_sensor(struct record *device, uint32_t id, uint32_t index,
 	else if (field_get(sensors[i].field)->type == TYPE_NUMBER)
 		set_number(device, sensors[i].field,
 			   (double)*value / sensors[i].divisor);
+	else if (*value < 0)
+		set_absent(device, sensors[i].field, REASON_INVALID, name);
 	else
-		set_signed(device, sensors[i].field, *value);
+		set_integer(device, sensors[i].field, (uint64_t)*value);
 }
 
 static void set_counter(struct record *device, uint32_t id, uint32_t index,
@@ -135,17 +138,23 @@ static void set_queues(struct record *device)
 	static const enum field_id ended[] = { FIELD_COMPLETED, FIELD_FAILED,
 					       FIELD_CANCELLED };
 	uint64_t in_flight = record_get_integer(device, FIELD_SUBMITTED, 0);
-	uint64_t jobs = record_get_integer(device, FIELD_COMPLETED, 0) +
-			record_get_integer(device, FIELD_FAILED, 0);
+	bool is_known = record_see(device, FIELD_SUBMITTED)->is_set;
+	uint64_t jobs;
 
-	if (!record_see(device, FIELD_SUBMITTED)->is_set)
-		return;
 	for (size_t i = 0; i < NUM(ended); i++) {
 		uint64_t num = record_get_integer(device, ended[i], 0);
 
+		is_known &= record_see(device, ended[i])->is_set;
 		in_flight -= num < in_flight ? num : in_flight;
 	}
-	set_integer(device, FIELD_IN_FLIGHT, in_flight);
+	if (is_known)
+		set_integer(device, FIELD_IN_FLIGHT, in_flight);
+	if (!record_see(device, FIELD_COMPLETED)->is_set ||
+	    !record_see(device, FIELD_FAILED)->is_set ||
+	    __builtin_add_overflow(
+		    record_get_integer(device, FIELD_COMPLETED, 0),
+		    record_get_integer(device, FIELD_FAILED, 0), &jobs))
+		return;
 	if (!jobs) {
 		set_absent(device, FIELD_MEAN_WAIT, REASON_ABSENT, NULL);
 		set_absent(device, FIELD_MEAN_RUN, REASON_ABSENT, NULL);
@@ -378,18 +387,6 @@ static void read_device(struct record *device, const struct record *tool)
 
 /* ---- recorded ---- */
 
-static bool get_number(struct json_object *object, const char *name,
-		       int64_t *number)
-{
-	struct json_object *json = reply_get(object, name);
-
-	if (!json || !json_object_is_type(json, json_type_int) ||
-	    json_object_get_uint64(json) > INT64_MAX)
-		return false;
-	*number = json_object_get_int64(json);
-	return true;
-}
-
 /* The array of a query; NULL: it was not asked, or is marked as broken. */
 static struct json_object *get_array(struct record *device,
 				     struct json_object *query,
@@ -410,31 +407,67 @@ static void take_all(struct record *device, struct json_object *array,
 
 	for (size_t i = 0; i < num; i++) {
 		struct json_object *one = json_object_array_get_idx(array, i);
+		uint64_t id, index;
 		int64_t value;
 
-		set(device, (uint32_t)reply_get_count(one, "id"),
-		    (uint32_t)reply_get_count(one, "index"),
-		    get_number(one, "value", &value) ? &value : NULL);
+		/* of what is not told */
+		if (reply_find_count(one, "id", UINT32_MAX, &id) !=
+			    MEMBER_VALUE ||
+		    reply_find_count(one, "index", UINT32_MAX, &index) !=
+			    MEMBER_VALUE)
+			continue;
+		set(device, (uint32_t)id, (uint32_t)index,
+		    reply_find_number(one, "value", &value) == MEMBER_VALUE
+			    ? &value
+			    : NULL);
+	}
+}
+
+static void take_firmware(struct record *device, struct json_object *firmware)
+{
+	uint64_t flags;
+	enum member has_flags =
+		reply_find_count(firmware, "flags", UINT32_MAX, &flags);
+
+	reply_set_text(device, FIELD_FIRMWARE_BUILD, firmware, "build");
+	/* kernel.md 2.4: bit 1 crc known, bit 2 secure */
+	if (flags & 2)
+		reply_set_count(device, FIELD_FIRMWARE_CRC, firmware, "crc");
+	if (has_flags == MEMBER_VALUE)
+		set_boolean(device, FIELD_FIRMWARE_SECURE, flags & 4);
+	else if (has_flags == MEMBER_INVALID)
+		set_absent(device, FIELD_FIRMWARE_SECURE, REASON_INVALID,
+			   "flags");
+}
+
+/* Which may be the error that a broken one hides. */
+static void take_events(struct record *device, const struct record *tool,
+			struct json_object *events)
+{
+	set_no_error(device);
+	for (size_t i = 0; i < json_object_array_length(events); i++) {
+		struct json_object *one = json_object_array_get_idx(events, i);
+		uint64_t kind;
+		int64_t time;
+
+		/* its errno gets a status in the library alone */
+		if (reply_find_number(one, "time_ns", &time) == MEMBER_VALUE &&
+		    reply_find_count(one, "kind", UINT32_MAX, &kind) ==
+			    MEMBER_VALUE) {
+			set_event(device, tool, (uint32_t)kind, time);
+			continue;
+		}
+		set_absent(device, FIELD_LAST_TIME, REASON_INVALID, "EVENTS");
+		set_absent(device, FIELD_LAST_TEXT, REASON_INVALID, "EVENTS");
 	}
 }
 
 void collect_reply_readings(const struct inventory *inventory,
 			    struct record *device, struct json_object *query)
 {
-	struct json_object *firmware = reply_get(query, "FIRMWARE");
-	struct json_object *build = reply_get(firmware, "build");
-	uint64_t flags = reply_get_count(firmware, "flags");
 	struct json_object *events;
 
-	if (build && json_object_is_type(build, json_type_string))
-		set_text(device, FIELD_FIRMWARE_BUILD,
-			 json_object_get_string(build));
-	/* kernel.md 2.4: bit 1 crc known, bit 2 secure */
-	if (flags & 2)
-		set_integer(device, FIELD_FIRMWARE_CRC,
-			    reply_get_count(firmware, "crc"));
-	if (firmware)
-		set_boolean(device, FIELD_FIRMWARE_SECURE, flags & 4);
+	take_firmware(device, reply_get(query, "FIRMWARE"));
 	take_all(device,
 		 get_array(device, query, "SENSORS", "clocks power thermal"),
 		 set_sensor);
@@ -442,18 +475,8 @@ void collect_reply_readings(const struct inventory *inventory,
 		 set_counter);
 	set_queues(device);
 	events = get_array(device, query, "EVENTS", "health");
-	if (!events)
-		return;
-	set_no_error(device);
-	for (size_t i = 0; i < json_object_array_length(events); i++) {
-		struct json_object *one = json_object_array_get_idx(events, i);
-		int64_t time;
-
-		/* its errno gets a status in the library alone */
-		if (get_number(one, "time_ns", &time))
-			set_event(device, inventory->tool,
-				  (uint32_t)reply_get_count(one, "kind"), time);
-	}
+	if (events)
+		take_events(device, inventory->tool, events);
 }
 
 /* ---- all ---- */

@@ -2,7 +2,7 @@
 /*
  * What was captured of devices: replies/<node>.json holds the kernel's answers
  * by the names of the uAPI, devices.json the software NPUs as section 7 has
- * them. Both are untrusted: a value of another type is "invalid", never more.
+ * them. A value of another type or range is "invalid", never more.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -10,119 +10,8 @@
 #include <string.h>
 
 #include "collect.h"
+#include "reply.h"
 #include "source.h"
-
-struct json_object *reply_read(const char *path, int *err)
-{
-	size_t length;
-	char *text = source_read_long(path, &length, err);
-	struct json_tokener *tokener;
-	struct json_object *object;
-
-	if (!text)
-		return NULL;
-	tokener = json_tokener_new_ex(32);
-	if (!tokener) {
-		*err = -EINVAL;
-		return NULL;
-	}
-	object = json_tokener_parse_ex(tokener, text, (int)length + 1);
-	if (json_tokener_get_error(tokener) != json_tokener_success) {
-		json_object_put(object);
-		object = NULL;
-		*err = -EINVAL;
-	}
-	json_tokener_free(tokener);
-	return object;
-}
-
-/* "/dev/accel/accel0" is replies/dev-accel-accel0.json. */
-struct json_object *reply_read_node(const char *node, int *err)
-{
-	char *name = inventory_copy(node + 1);
-
-	for (char *c = name; *c; c++) {
-		if (*c == '/')
-			*c = '-';
-	}
-	return reply_read(inventory_format("replies/%s.json", name), err);
-}
-
-struct json_object *reply_get(struct json_object *object, const char *name)
-{
-	struct json_object *member;
-
-	if (!object || !json_object_is_type(object, json_type_object) ||
-	    !json_object_object_get_ex(object, name, &member))
-		return NULL;
-	return member;
-}
-
-/* ---- values ---- */
-
-static bool take_integer(struct record *record, enum field_id field,
-			 struct json_object *json)
-{
-	if (!json_object_is_type(json, json_type_int))
-		return false;
-	if (json_object_get_int64(json) < 0)
-		set_signed(record, field, json_object_get_int64(json));
-	else
-		set_integer(record, field, json_object_get_uint64(json));
-	return true;
-}
-
-static bool take_texts(struct record *record, enum field_id field,
-		       struct json_object *json)
-{
-	const char **texts;
-	size_t num;
-
-	if (!json_object_is_type(json, json_type_array))
-		return false;
-	num = json_object_array_length(json);
-	texts = inventory_alloc((num + 1) * sizeof(*texts));
-	for (size_t i = 0; i < num; i++) {
-		struct json_object *item = json_object_array_get_idx(json, i);
-
-		if (!json_object_is_type(item, json_type_string))
-			return false;
-		texts[i] = json_object_get_string(item);
-	}
-	set_texts(record, field, texts, num);
-	return true;
-}
-
-static bool take(struct record *record, enum field_id field,
-		 struct json_object *json)
-{
-	switch (field_get(field)->type) {
-	case TYPE_TEXT:
-	case TYPE_ENUM:
-		if (!json_object_is_type(json, json_type_string))
-			return false;
-		set_text(record, field, json_object_get_string(json));
-		return true;
-	case TYPE_INTEGER:
-		return take_integer(record, field, json);
-	case TYPE_NUMBER:
-		if (!json_object_is_type(json, json_type_double) &&
-		    !json_object_is_type(json, json_type_int))
-			return false;
-		set_number(record, field, json_object_get_double(json));
-		return true;
-	case TYPE_BOOLEAN:
-		if (!json_object_is_type(json, json_type_boolean))
-			return false;
-		set_boolean(record, field, json_object_get_boolean(json));
-		return true;
-	case TYPE_TEXTS:
-	case TYPE_ENUMS:
-		return take_texts(record, field, json);
-	default: /* limits, env: collectors of their own */
-		return true;
-	}
-}
 
 /* The member at a path with dots. */
 static struct json_object *find(struct json_object *object, const char *path)
@@ -164,7 +53,7 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 		enum field_id field = list->first + (enum field_id)i;
 		struct json_object *member = find(json, field_get(field)->path);
 
-		if (member && !take(device, field, member))
+		if (member && !reply_set(device, field, member))
 			set_absent(device, field, REASON_INVALID,
 				   "devices.json");
 	}
@@ -185,72 +74,88 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 
 /* ---- devices of nodes ---- */
 
-uint64_t reply_get_count(struct json_object *object, const char *name)
+/* Unless another region told it. */
+static void mark(struct record *device, enum field_id field, const char *detail)
 {
-	struct json_object *json = reply_get(object, name);
-
-	return json && json_object_is_type(json, json_type_int) &&
-			       json_object_get_int64(json) >= 0
-		       ? json_object_get_uint64(json)
-		       : 0;
+	if (!record_see(device, field)->is_set)
+		set_absent(device, field, REASON_INVALID, detail);
 }
 
-static void set_count(struct record *device, enum field_id field,
-		      struct json_object *object, const char *name)
+/* The device's own memory. */
+static void set_local(struct record *device, struct json_object *region)
 {
-	struct json_object *json = reply_get(object, name);
+	uint64_t total, free;
+	enum member has_total =
+		reply_find_count(region, "total", UINT64_MAX, &total);
+	enum member has_free =
+		reply_find_count(region, "free", UINT64_MAX, &free);
 
-	if (!json)
-		return;
-	if (json_object_is_type(json, json_type_int) &&
-	    json_object_get_int64(json) >= 0)
-		set_integer(device, field, json_object_get_uint64(json));
-	else
-		set_absent(device, field, REASON_INVALID, name);
+	reply_set_count(device, FIELD_DEVICE_TOTAL, region, "total");
+	if (has_total == MEMBER_VALUE && has_free == MEMBER_VALUE &&
+	    free <= total)
+		set_integer(device, FIELD_DEVICE_USED, total - free);
+	else if (has_total == MEMBER_INVALID)
+		mark(device, FIELD_DEVICE_USED, "total");
+	else if (has_free != MEMBER_ABSENT)
+		mark(device, FIELD_DEVICE_USED, "free");
 }
 
-static void set_string(struct record *device, enum field_id field,
-		       struct json_object *object, const char *name)
+/* Memory of the host that is pinned for it. */
+static void set_pinned(struct record *device, struct json_object *region)
 {
-	struct json_object *json = reply_get(object, name);
+	static const char *const classes[] = { NULL, "locked", "hugepage",
+					       "driver" };
+	uint64_t class, total, limit;
+	enum member has_total =
+		reply_find_count(region, "total", UINT64_MAX, &total);
+	enum member has_limit =
+		reply_find_count(region, "client_limit", UINT64_MAX, &limit);
+	enum member has_class =
+		reply_find_count(region, "contiguity", UINT64_MAX, &class);
 
-	if (json && json_object_is_type(json, json_type_string) &&
-	    *json_object_get_string(json))
-		set_text(device, field, json_object_get_string(json));
-	else if (json && !json_object_is_type(json, json_type_string))
-		set_absent(device, field, REASON_INVALID, name);
+	if (class && class < 4)
+		set_texts(device, FIELD_CONTIGUITY, &classes[class], 1);
+	else if (has_class == MEMBER_INVALID)
+		mark(device, FIELD_CONTIGUITY, "contiguity");
+	if (has_total == MEMBER_VALUE && has_limit == MEMBER_VALUE)
+		set_integer(device, FIELD_PINNED_LIMIT,
+			    limit < total ? limit : total);
+	else if (has_total == MEMBER_INVALID)
+		mark(device, FIELD_PINNED_LIMIT, "total");
+	else if (has_limit == MEMBER_INVALID)
+		mark(device, FIELD_PINNED_LIMIT, "client_limit");
+}
+
+static void mark_memory(struct record *device, const char *detail)
+{
+	mark(device, FIELD_DEVICE_TOTAL, detail);
+	mark(device, FIELD_DEVICE_USED, detail);
+	mark(device, FIELD_PINNED_LIMIT, detail);
 }
 
 /* As the library reads them: region 0 is the device's own, 1 the host's. */
 static void set_memory(struct record *device, struct json_object *memory)
 {
-	static const char *const classes[] = { NULL, "locked", "hugepage",
-					       "driver" };
-	size_t num = memory && json_object_is_type(memory, json_type_array)
-			     ? json_object_array_length(memory)
-			     : 0;
+	bool is_array = json_object_is_type(memory, json_type_array);
+	size_t num = is_array ? json_object_array_length(memory) : 0;
 
+	if (memory && !is_array)
+		mark_memory(device, "MEMORY");
 	for (size_t i = 0; i < num; i++) {
 		struct json_object *region =
 			json_object_array_get_idx(memory, i);
-		uint64_t total = reply_get_count(region, "total");
-		uint64_t limit = reply_get_count(region, "client_limit");
+		uint64_t number, flags;
 
-		if (reply_get_count(region, "region") == 0) {
-			uint64_t free = reply_get_count(region, "free");
-
-			set_count(device, FIELD_DEVICE_TOTAL, region, "total");
-			set_integer(device, FIELD_DEVICE_USED,
-				    free < total ? total - free : 0);
-		} else if (reply_get_count(region, "flags") & 1) {
-			uint64_t class = reply_get_count(region, "contiguity");
-
-			if (class && class < 4)
-				set_texts(device, FIELD_CONTIGUITY,
-					  &classes[class], 1);
-			set_integer(device, FIELD_PINNED_LIMIT,
-				    limit < total ? limit : total);
-		}
+		if (reply_find_count(region, "region", UINT32_MAX, &number) !=
+		    MEMBER_VALUE)
+			mark_memory(device, "region");
+		else if (!number)
+			set_local(device, region);
+		else if (reply_find_count(region, "flags", UINT32_MAX,
+					  &flags) == MEMBER_INVALID)
+			mark(device, FIELD_PINNED_LIMIT, "flags");
+		else if (flags & 1)
+			set_pinned(device, region);
 	}
 }
 
@@ -319,31 +224,46 @@ static const char *const queries[] = {
 	"COUNTERS", "FIRMWARE", "EVENTS", NULL,
 };
 
-void collect_reply(struct record *device, struct json_object *query)
+static void set_kind(struct record *device, struct json_object *reply)
 {
 	static const char *const families[] = { NULL, "aries", "regulus" };
-	struct json_object *reply = reply_get(query, "DEVICE");
-	uint64_t profile = reply_get_count(reply, "profile");
+	uint64_t kind, profile, modes;
+	enum member member =
+		reply_find_count(reply, "profile", UINT32_MAX, &profile);
 
-	set_string(device, FIELD_NAME, reply, "name");
-	set_string(device, FIELD_PRODUCT, reply, "product");
-	set_text(device, FIELD_KIND,
-		 reply_get_count(reply, "kind") == 2 ? "software" : "hardware");
-	if (profile < 3)
+	/* a node is one of hardware unless it says otherwise */
+	(void)reply_find_count(reply, "kind", UINT32_MAX, &kind);
+	set_text(device, FIELD_KIND, kind == 2 ? "software" : "hardware");
+	if (member == MEMBER_INVALID)
+		set_absent(device, FIELD_FAMILY, REASON_INVALID, "profile");
+	else if (profile < 3)
 		set_text(device, FIELD_FAMILY, families[profile]);
-	set_count(device, FIELD_CLUSTERS, reply, "clusters");
-	set_count(device, FIELD_LOCAL_CORES, reply, "local_cores");
-	set_count(device, FIELD_GLOBAL_CORES, reply, "global_cores");
-	collect_modes(device, FIELD_CORE_MODES,
-		      (uint32_t)reply_get_count(reply, "core_modes"));
+	member = reply_find_count(reply, "core_modes", UINT32_MAX, &modes);
+	if (member == MEMBER_VALUE)
+		collect_modes(device, FIELD_CORE_MODES, (uint32_t)modes);
+	else if (member == MEMBER_INVALID)
+		set_absent(device, FIELD_CORE_MODES, REASON_INVALID,
+			   "core_modes");
+}
+
+void collect_reply(struct record *device, struct json_object *query)
+{
+	struct json_object *reply = reply_get(query, "DEVICE");
+
+	reply_set_text(device, FIELD_NAME, reply, "name");
+	reply_set_text(device, FIELD_PRODUCT, reply, "product");
+	set_kind(device, reply);
+	reply_set_count(device, FIELD_CLUSTERS, reply, "clusters");
+	reply_set_count(device, FIELD_LOCAL_CORES, reply, "local_cores");
+	reply_set_count(device, FIELD_GLOBAL_CORES, reply, "global_cores");
 	set_memory(device, reply_get(query, "MEMORY"));
-	set_string(device, FIELD_SERIAL, reply, "serial");
+	reply_set_text(device, FIELD_SERIAL, reply, "serial");
 	collect_reply_caps(device, reply);
-	set_count(device, FIELD_MAX_JOBS, reply, "max_jobs");
-	set_count(device, FIELD_MAX_QUEUES, reply, "max_queues");
-	set_count(device, FIELD_MAX_BINDINGS, reply, "max_bindings");
-	set_string(device, FIELD_FIRMWARE, reply_get(query, "FIRMWARE"),
-		   "version");
+	reply_set_count(device, FIELD_MAX_JOBS, reply, "max_jobs");
+	reply_set_count(device, FIELD_MAX_QUEUES, reply, "max_queues");
+	reply_set_count(device, FIELD_MAX_BINDINGS, reply, "max_bindings");
+	reply_set_text(device, FIELD_FIRMWARE, reply_get(query, "FIRMWARE"),
+		       "version");
 	set_extra(device, query, "query.", queries);
 	set_extra(device, reply, "device.", device_members);
 }
@@ -377,66 +297,74 @@ static uint64_t get_number_of_node(const char *path)
 	return strstr(path, "renderD") && number >= 128 ? number - 128 : number;
 }
 
+/* Who may open it. */
+static void set_owner(struct own_node *node, struct json_object *file)
+{
+	uint64_t mode, gid;
+
+	(void)reply_find_count(file, "mode", 07777, &mode);
+	node->mode = (unsigned int)mode;
+	if (reply_find_count(file, "gid", UINT32_MAX, &gid) == MEMBER_VALUE)
+		node->gid = (int64_t)gid;
+	(void)reply_find_text(file, "owner", &node->owner);
+	(void)reply_find_text(file, "group", &node->group);
+}
+
+/* The uAPI counts states from 0. */
+static void set_state(struct inventory *inventory, struct record *device,
+		      struct json_object *reply)
+{
+	uint64_t state;
+	enum member member = reply_find_count(reply, "state", 3, &state);
+
+	if (member == MEMBER_VALUE)
+		collect_state(inventory, device, (unsigned int)state + 1);
+	else if (member == MEMBER_INVALID)
+		set_absent(device, FIELD_STATE, REASON_INVALID, "state");
+}
+
+static void add_answer(struct inventory *inventory, const struct own_node *node,
+		       struct json_object *query)
+{
+	struct record *device = records_add(&inventory->devices);
+
+	collect_reply(device, query);
+	collect_reply_readings(inventory, device, query);
+	set_place(device, node);
+	set_integer(device, FIELD_NUMBER, get_number_of_node(node->path));
+	if (!record_get_text(device, FIELD_NAME))
+		set_text(device, FIELD_NAME, "?");
+	collect_aliases(device);
+	set_text(device, FIELD_ID,
+		 inventory_format("%s:%llu",
+				  record_get_text(device, FIELD_NAME),
+				  (unsigned long long)record_get_integer(
+					  device, FIELD_NUMBER, 0)));
+	set_state(inventory, device, reply_get(query, "DEVICE"));
+	inventory->has_hardware = true;
+}
+
 static void add_node(struct inventory *inventory, struct own_node *node)
 {
 	int err;
 	struct json_object *reply = reply_read_node(node->path, &err);
-	struct json_object *open = reply_get(reply, "open");
 	struct json_object *query = reply_get(reply, "query");
-	struct json_object *version = reply_get(reply, "version");
-	struct json_object *file = reply_get(reply, "node");
-	struct record *device;
 
-	node->open_err = open ? json_object_get_int(open) : 0;
-	node->mode = (unsigned int)reply_get_count(file, "mode");
-	if (reply_get(file, "gid"))
-		node->gid = (int64_t)reply_get_count(file, "gid");
-	node->owner = file ? inventory_copy(json_object_get_string(
-						    reply_get(file, "owner"))
-						    ?: "")
-			   : NULL;
-	node->group = file ? inventory_copy(json_object_get_string(
-						    reply_get(file, "group"))
-						    ?: "")
-			   : NULL;
-	if (version && !node->open_err) {
-		node->uapi_major = (int)reply_get_count(version, "major");
-		node->version = inventory_format(
-			"%d.%d.%d", node->uapi_major,
-			(int)reply_get_count(version, "minor"),
-			(int)reply_get_count(version, "patchlevel"));
-		if (node->uapi_major == QBINFO_UAPI_MAJOR) {
-			set_text(inventory->driver, FIELD_DRIVER_NAME, "qbnpu");
-			set_text(inventory->driver, FIELD_DRIVER_VERSION,
-				 node->version);
-		}
-	}
-	if (reply && !node->open_err && query &&
-	    node->uapi_major == QBINFO_UAPI_MAJOR) {
-		device = records_add(&inventory->devices);
-		collect_reply(device, query);
-		collect_reply_readings(inventory, device, query);
-		set_place(device, node);
-		set_integer(device, FIELD_NUMBER,
-			    get_number_of_node(node->path));
-		if (!record_get_text(device, FIELD_NAME))
-			set_text(device, FIELD_NAME, "?");
-		collect_aliases(device);
-		set_text(device, FIELD_ID,
-			 inventory_format(
-				 "%s:%llu", record_get_text(device, FIELD_NAME),
-				 (unsigned long long)record_get_integer(
-					 device, FIELD_NUMBER, 0)));
-		/* the uAPI counts from 0 */
-		if (reply_get(reply_get(query, "DEVICE"), "state"))
-			collect_state(
-				inventory, device,
-				(unsigned int)reply_get_count(
-					reply_get(query, "DEVICE"), "state") +
-					1);
-		inventory->has_hardware = true;
-	} else if (!reply && err != -ENOENT) {
+	if (!reply && err != -ENOENT)
 		node->open_err = -EIO;
+	if (!reply)
+		return;
+	node->open_err = reply_get_open(reply);
+	set_owner(node, reply_get(reply, "node"));
+	if (!node->open_err)
+		node->version = reply_get_version(reply, &node->uapi_major);
+	if (node->uapi_major == QBINFO_UAPI_MAJOR) {
+		set_text(inventory->driver, FIELD_DRIVER_NAME, "qbnpu");
+		set_text(inventory->driver, FIELD_DRIVER_VERSION,
+			 node->version);
+		if (json_object_is_type(reply_get(query, "DEVICE"),
+					json_type_object))
+			add_answer(inventory, node, query);
 	}
 	json_object_put(reply);
 }
@@ -474,14 +402,21 @@ void collect_software(struct inventory *inventory)
 {
 	int err;
 	struct json_object *json = reply_read("devices.json", &err);
+	size_t broken = 0;
 
 	for (struct own_node *node = inventory->own_nodes; node;
 	     node = node->next)
 		add_node(inventory, node);
 	if (json && json_object_is_type(json, json_type_array)) {
-		for (size_t i = 0; i < json_object_array_length(json); i++)
-			add_listed(inventory,
-				   json_object_array_get_idx(json, i));
+		for (size_t i = 0; i < json_object_array_length(json); i++) {
+			struct json_object *entry =
+				json_object_array_get_idx(json, i);
+
+			if (json_object_is_type(entry, json_type_object))
+				add_listed(inventory, entry);
+			else
+				broken++;
+		}
 	} else if ((json || err != -ENOENT) && !inventory->own_nodes) {
 		inventory->failed = "devices.json is no JSON array, and there "
 				    "is no node";
@@ -490,6 +425,12 @@ void collect_software(struct inventory *inventory)
 		add_warning(inventory, "devices.json cannot be read as JSON",
 			    "qbinfo show -v");
 	}
+	if (broken)
+		add_warning(inventory,
+			    inventory_format("devices.json: %zu entries are no "
+					     "objects",
+					     broken),
+			    "qbinfo show -v");
 	json_object_put(json);
 	records_sort(&inventory->devices, compare_devices);
 }

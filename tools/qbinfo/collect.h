@@ -77,14 +77,6 @@ bool limit_has_ipc_lock(void);
 /* A file of the control group, "memory.max"; NULL: not there. */
 char *cgroup_read(const char *name);
 
-/* Reads a file that recorded what the kernel answered; NULL: none, or broken.
- */
-struct json_object *reply_read(const char *path, int *err);
-/* The reply of a node, "/dev/accel/accel0". */
-struct json_object *reply_read_node(const char *node, int *err);
-struct json_object *reply_get(struct json_object *object, const char *name);
-/* A member that is a number not below 0; else 0. */
-uint64_t reply_get_count(struct json_object *object, const char *name);
 void collect_reply(struct record *device, struct json_object *query);
 void collect_software(struct inventory *inventory);
 

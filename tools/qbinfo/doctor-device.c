@@ -193,7 +193,8 @@ static void fail_permission(struct doctor *doctor, struct own_node *node)
 		doctor_fail(doctor, 4, "permission",
 			    inventory_format("%s is in group %s, but an access "
 					     "list denies %s",
-					     user, node->group, node->path),
+					     user, node->group ?: "?",
+					     node->path),
 			    "E-PERM-4",
 			    inventory_format("sudo setfacl -m u:%s:rw %s", user,
 					     path));
