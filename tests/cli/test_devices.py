@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 
@@ -194,7 +195,7 @@ def test_the_smallest_limit_of_pinned_memory_is_named(tree):
         memory = cases.data("show", "--sysroot", root)["devices"][0]["memory"]
         return memory["pinned_limit_bytes"], memory["pinned_limit_from"]
 
-    assert limit() == (8 << 30, "driver")
+    assert limit() == (8 << 30, "memory")
     group = root / "sys" / "fs" / "cgroup"
     group.mkdir(parents=True)
     (group / "memory.max").write_text(f"{1 << 30}\n")
@@ -206,6 +207,24 @@ def test_the_smallest_limit_of_pinned_memory_is_named(tree):
         status.read_text().replace("0000000000000000", "0000000000004000")
     )
     assert limit() == (1 << 30, "cgroup")
+    (group / "memory.max").write_text(f"{8 << 30}\n")
+    assert limit() == (8 << 30, "cgroup")
+
+
+# I40
+def test_a_limit_that_the_device_has_already_is_named():
+    def restrict():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+        if not os.getuid():
+            os.setuid(65534)
+
+    words = ["show", "-t", "memory"]
+    env = {"QBRUNTIME_SOFT_DEVICES": "aries"}
+    device = cases.data(*words, env=env, cwd="/", preexec_fn=restrict)["devices"][0]
+    assert device["memory"]["pinned_limit_bytes"] == 65536
+    assert device["memory"]["pinned_limit_from"] == "memlock"
+    out = cases.text(*words, env=env, cwd="/", preexec_fn=restrict)
+    assert re.search(r"pinned limit +64K +by RLIMIT_MEMLOCK\n", out)
 
 
 @pytest.mark.parametrize(

@@ -199,3 +199,42 @@ def test_listed_devices_have_sound_numbers_alone(tree):
     assert _find(document, "queue.mean_run_ns") is None
     warnings = cases.data("--sysroot", root)["warnings"]
     assert "entries are no objects" in warnings[0]["text"]
+
+
+VERSION = '"version": {"name": "qbnpu", "major": 1, "minor": 0, "patchlevel": 0}'
+
+
+# I48, I54
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        '{"open": 0}',
+        "junk",
+        '{"open": -110}',
+        f'{{"open": 0, {VERSION}}}',
+        f'{{"open": 0, {VERSION}, "query": {{"DEVICE": []}}}}',
+    ],
+)
+def test_a_node_that_does_not_answer_is_a_failure(tree, text):
+    root = tree("one-aries")
+    (root / NAME).unlink()
+    if text:
+        (root / NAME).write_text(text)
+    document = cases.data("doctor", "--sysroot", root, code=3)
+    check = document["checks"][0]
+    assert (check["id"], check["state"], check["code"]) == ("node", "fail", "E-NODE-2")
+    assert NODE in check["text"] and document["error"]["doc"] == "E-NODE-2"
+    driver = cases.data("version", "--sysroot", root)["parts"][3]
+    asked = text and "version" in text
+    assert driver["version"] == (
+        "qbnpu 1.0.0" if asked else "qbnpu, could not be asked"
+    )
+    assert NODE in cases.data("--sysroot", root)["warnings"][0]["text"]
+
+
+def test_a_node_that_a_variable_may_hide_is_none(tree):
+    root = tree("one-aries", "env = QBRUNTIME_VISIBLE_DEVICES=5")
+    (root / NAME).write_text(f'{{"open": 0, {VERSION}}}')
+    check = cases.data("doctor", "--sysroot", root, code=3)["checks"][0]
+    assert (check["id"], check["state"]) == ("node", "ok")

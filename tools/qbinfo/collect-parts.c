@@ -217,7 +217,8 @@ static void add_driver(struct inventory *inventory)
 		       version ? get_two_numbers(version) : NULL, NULL);
 	(void)add_part(inventory, "driver",
 		       version ? inventory_format("qbnpu %s", version)
-			       : "none is loaded",
+		       : inventory->own_nodes ? "qbnpu, could not be asked"
+					      : "none is loaded",
 		       source ? inventory_format("srcversion %s", source)
 			      : NULL,
 		       NULL);

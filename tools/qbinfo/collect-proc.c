@@ -81,7 +81,7 @@ const char *environment_get(const char *name)
 	return NULL;
 }
 
-static const char *get_deciding(void)
+const char *environment_get_deciding(void)
 {
 	for (size_t i = 0; i < sizeof(visibility) / sizeof(*visibility); i++) {
 		if (environment_get(visibility[i]))
@@ -93,7 +93,7 @@ static const char *get_deciding(void)
 static const char *get_effect(const struct inventory *inventory,
 			      const char *name, const char *known)
 {
-	const char *deciding = get_deciding();
+	const char *deciding = environment_get_deciding();
 	char *hidden;
 
 	if (known)
@@ -270,7 +270,10 @@ static void set_cgroup_memory(struct record *device)
 		set_absent(device, field, REASON_INVALID, name);
 }
 
-/* Of what the driver gives and these limits leave, the smallest. */
+/*
+ * Of what the driver gives and these limits leave, the smallest. An equal one is
+ * where the driver has it from; a software device has it from the machine.
+ */
 static void set_pinned_limit(struct record *device)
 {
 	uint64_t bytes =
@@ -281,17 +284,18 @@ static void set_pinned_limit(struct record *device)
 			: record_get_integer(device, FIELD_MEMLOCK, UINT64_MAX);
 	uint64_t cgroup =
 		record_get_integer(device, FIELD_CGROUP_MEMORY, UINT64_MAX);
-	const char *from = "driver";
+	const char *kind = record_get_text(device, FIELD_KIND);
+	const char *from = !strcmp(kind, "software") ? "memory" : "driver";
 
 	if (bytes == UINT64_MAX)
 		return;
-	if (memlock < bytes) {
-		bytes = memlock;
-		from = "memlock";
-	}
-	if (cgroup < bytes) {
+	if (cgroup <= bytes) {
 		bytes = cgroup;
 		from = "cgroup";
+	}
+	if (memlock <= bytes) {
+		bytes = memlock;
+		from = "memlock";
 	}
 	set_integer(device, FIELD_PINNED_LIMIT, bytes);
 	set_text(device, FIELD_PINNED_FROM, from);

@@ -424,6 +424,15 @@ char *collect_hidden(const struct inventory *inventory)
 	return hidden;
 }
 
+/* What answers and is not listed is hidden by a visibility variable. */
+bool collect_is_silent(const struct own_node *own)
+{
+	if (own->device || own->open_err < 0)
+		return false;
+	return own->uapi_major < 0 || (own->uapi_major == QBINFO_UAPI_MAJOR &&
+				       !environment_get_deciding());
+}
+
 static const char *get_open_words(const struct own_node *node)
 {
 	if (node->uapi_major >= 0 && node->uapi_major != QBINFO_UAPI_MAJOR)
@@ -433,6 +442,7 @@ static const char *get_open_words(const struct own_node *node)
 	case EPERM:
 		return "it may not be opened: permission denied";
 	case 0:
+	case -1: /* not tried */
 		return "it does not answer";
 	default:
 		return inventory_format("it cannot be opened: %s",
@@ -454,8 +464,7 @@ void collect_silent_nodes(struct inventory *inventory)
 		if (node->device)
 			continue;
 		collect_own_reason(node);
-		/* what answers is hidden by a visibility variable */
-		if (source_get_sysroot() || node->open_err ||
+		if (node->open_err < 0 || collect_is_silent(node) ||
 		    node->uapi_major != QBINFO_UAPI_MAJOR)
 			add_warning(inventory,
 				    inventory_format("%s: %s", node->path,

@@ -31,6 +31,8 @@ void collect_nodes(struct inventory *inventory, bool with_versions);
 /* A "!" line for each node of ours that did not answer: after the devices. */
 void collect_silent_nodes(struct inventory *inventory);
 
+/* Whether it was opened and gave no device, nor a reason for that. */
+bool collect_is_silent(const struct own_node *own);
 /* Asks a node of ours that is not in the list; of collect-drm.c. */
 void collect_own_reason(struct own_node *own);
 
@@ -70,6 +72,8 @@ void collect_environment(struct inventory *inventory);
 
 /* Of collect-proc.c, for doctor too. NULL: not set. */
 const char *environment_get(const char *name);
+/* The variable that decides which devices are visible; NULL: none is set. */
+const char *environment_get_deciding(void);
 /* false: no limit or not known, see err (0: no limit). */
 bool limit_get_memlock(uint64_t *bytes);
 /* Whether CAP_IPC_LOCK makes RLIMIT_MEMLOCK void. */

@@ -63,6 +63,12 @@ static void check_node(struct doctor *doctor, const struct own_node *node)
 					     node->path,
 					     strerror(-node->open_err)),
 			    "E-NODE-2", "sudo dmesg | grep qbnpu");
+	else if (collect_is_silent(node))
+		doctor_fail(doctor, 3, "node",
+			    inventory_format("%s does not answer: its driver "
+					     "told no device",
+					     node->path),
+			    "E-NODE-2", "sudo dmesg | grep qbnpu");
 	else
 		doctor_ok(doctor, "node",
 			  inventory_format("%s: driver qbnpu, by sysfs",

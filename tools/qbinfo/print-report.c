@@ -49,6 +49,8 @@ static const char *get_note(const struct record *record, enum field_id field)
 		return "by RLIMIT_MEMLOCK";
 	if (!strcmp(from, "cgroup"))
 		return "by the control group";
+	if (!strcmp(from, "memory"))
+		return "by the machine's memory";
 	return "by the driver";
 }
 
