@@ -45,6 +45,66 @@ static void make_folders(const char *path)
 	}
 }
 
+static void write_link(const char *path, const char *target)
+{
+	make_folders(path);
+	if (symlinkat(target, capture.folder, path) && errno != EEXIST)
+		note(errno);
+}
+
+/* Where a link in folder leads to, without "..". */
+static const char *join(const char *folder, const char *target)
+{
+	char *path =
+		inventory_format("%s/%s", *target == '/' ? "" : folder, target);
+	const char *joined = "";
+	char *word, *rest;
+
+	for (word = strtok_r(path, "/", &rest); word;
+	     word = strtok_r(NULL, "/", &rest)) {
+		const char *last = strrchr(joined, '/');
+
+		if (!strcmp(word, ".."))
+			joined = inventory_format(
+				"%.*s", (int)(last ? last - joined : 0),
+				joined);
+		else if (strcmp(word, ".") != 0)
+			joined = inventory_format("%s%s%s", joined,
+						  *joined ? "/" : "", word);
+	}
+	return joined;
+}
+
+/*
+ * A folder that is reached by a link stays one: the link is written, and the
+ * path behind it returned. Of sysfs alone, whose links say what a device is.
+ */
+static const char *follow_links(const char *path)
+{
+	const char *slash = strncmp(path, "sys/", 4) ? NULL : path + 3;
+	int links = 0;
+
+	for (; slash && links < 40; slash = strchr(slash + 1, '/')) {
+		const char *link =
+			inventory_format("%.*s", (int)(slash - path), path);
+		const char *target = source_read_target(link);
+		const char *last = strrchr(link, '/');
+
+		if (!target || !last)
+			continue;
+		write_link(link, target);
+		path = inventory_format(
+			"%s%s",
+			join(inventory_format("%.*s", (int)(last - link), link),
+			     target),
+			slash);
+		/* it may lead through others */
+		slash = strchr(path, '/');
+		links++;
+	}
+	return path;
+}
+
 static void write_file(const char *path, const char *text, size_t length)
 {
 	int fd;
@@ -141,7 +201,10 @@ static void keep(enum source_kind kind, const char *path, const char *text,
 	/* what belongs to the loader, or to nobody who reads a capture */
 	if (begins(path, "etc/"))
 		return;
-	path = rename_group(path);
+	/* a folder may be a link itself */
+	if (kind == SOURCE_FOLDER)
+		path = inventory_format("%s/", path);
+	path = rename_group(follow_links(path));
 	switch (kind) {
 	case SOURCE_FILE:
 		redacted = redact(path, text);
@@ -151,12 +214,10 @@ static void keep(enum source_kind kind, const char *path, const char *text,
 			write_file(path, text, length);
 		break;
 	case SOURCE_LINK:
-		make_folders(path);
-		if (symlinkat(text, capture.folder, path) && errno != EEXIST)
-			note(errno);
+		write_link(path, text);
 		break;
 	case SOURCE_FOLDER:
-		make_folders(inventory_format("%s/", path));
+		make_folders(path);
 		break;
 	case SOURCE_NODE:
 		write_file(path, "", 0);

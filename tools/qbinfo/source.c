@@ -229,11 +229,10 @@ int source_read_number(const char *path, uint64_t *number)
 }
 
 /* A link may be the last part of path, those before it are followed. */
-char *source_read_link(const char *path)
+char *source_read_target(const char *path)
 {
 	int fd = open_below(path, O_PATH | O_NOFOLLOW);
 	char target[4096];
-	const char *last;
 	ssize_t length;
 
 	if (fd < 0)
@@ -243,9 +242,19 @@ char *source_read_link(const char *path)
 	if (length < 0)
 		return NULL;
 	target[length] = '\0';
-	source_tell(SOURCE_LINK, path, target, (size_t)length);
+	return inventory_copy(target);
+}
+
+char *source_read_link(const char *path)
+{
+	char *target = source_read_target(path);
+	char *last;
+
+	if (!target)
+		return NULL;
+	source_tell(SOURCE_LINK, path, target, strlen(target));
 	last = strrchr(target, '/');
-	return inventory_copy(last ? last + 1 : target);
+	return last ? last + 1 : target;
 }
 
 static int compare_names(const void *a, const void *b)

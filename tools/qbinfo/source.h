@@ -47,7 +47,9 @@ char *source_read_line(const char *path, int *err);
 int source_read_number(const char *path, uint64_t *number);
 /* "0x8086", "12": all of text, and not negative. */
 bool source_parse_number(const char *text, uint64_t *number);
-/* The last part of what a link points to; NULL: no link. */
+/* All of what a link points to, told to no watch; NULL: no link. */
+char *source_read_target(const char *path);
+/* The last part of it. */
 char *source_read_link(const char *path);
 /* Names in a folder in the order of versionsort; none if there is none. */
 size_t source_list(const char *path, char ***names);
