@@ -244,6 +244,10 @@ def test_a_limit_that_the_device_has_already_is_named():
         ("soft", None),
         ("aries-rb:4", None),
         ("aries-rb:-1", None),
+        ("0x2", None),
+        ("aries:0x2", None),
+        ("+2", None),
+        ("aries:02", "aries-rb:2"),
         ("", None),
     ],
 )

@@ -2,6 +2,7 @@
 """model FILE: by content, without a device, and what it says of bad files."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -91,6 +92,17 @@ def test_the_sentence_names_the_offset_and_the_rule(tmp_path):
     assert cases.run("model", bad).returncode == 8
     assert b"No such file" in cases.run("model", tmp_path / "none").stderr
     assert b"no regular file" in cases.run("model", tmp_path).stderr
+
+
+# I15
+def test_what_is_no_file_is_never_opened(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    paths = ["/dev/null", "/dev/zero", tmp_path / "fifo", tmp_path]
+    lines = cases.strace(tmp_path, "open,openat", "model", *paths)
+    assert lines
+    for path in paths:
+        assert not any(f'"{path}"' in line for line in lines)
+        assert b"no regular file" in cases.run("model", path).stderr
 
 
 # I45

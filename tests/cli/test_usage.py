@@ -4,6 +4,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 
 import cases
 import pytest
@@ -52,6 +54,12 @@ WRONG = [
     ("show --color=blue", "blue"),
     ("show --timeout=0", "timeout"),
     ("show --timeout=soon", "soon"),
+    ("show --timeout=0x1p3", "0x1p3"),
+    ("show --timeout=1e1", "1e1"),
+    ("show --timeout=+1", "+1"),
+    ("-h -V", "exclude"),
+    ("version -h -o id", "--output"),
+    ("caps -V -b", "--bytes"),
     ("show --schema=2", "schema"),
     ("show -l", "--long"),
     ("version --jsonl", "--jsonl"),
@@ -83,6 +91,71 @@ def test_wrong_lines_are_refused_with_the_nearest(line, name):
     asked = cases.run("--json", *words)
     assert asked.returncode == 2
     assert json.loads(asked.stdout)["error"]["exit"] == 2
+
+
+# I02
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list -qJ --bogus",
+        "-nJ list -d nosuch",
+        "-bJ nosuch",
+        "-qvJ nosuch",
+        "list --timeout 0 --json",
+        "-d x -J nosuch",
+        "-V -J",
+        "-hJ",
+        "list --help --jsonl",
+        "list -J -o help",
+        "doctor --jsonl -ohelp",
+    ],
+)
+def test_json_that_was_asked_for_is_all_that_is_printed(line):
+    done = cases.run(*line.split())
+    assert done.returncode in (2, 3), done
+    assert json.loads(done.stdout)["error"]["exit"] == done.returncode
+
+
+# I10
+@pytest.mark.parametrize(
+    "line", ["list -o -J", "show -d --json", "list -oJ", "list -nd -J", "list -- -J"]
+)
+def test_what_looks_like_json_and_is_an_argument_is_none(line):
+    done = cases.run(*line.split())
+    assert done.returncode in (2, 3) and done.stdout == b"", done
+    assert done.stderr
+
+
+HOLD = """import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+# I02, I19
+@pytest.mark.parametrize(
+    "limit,words",
+    [
+        (4, ["list"]),
+        (4, ["list", "--sysroot", "/"]),
+        (4, ["model", cases.DIGITS]),
+        (5, ["model", cases.DIGITS]),
+    ],
+)
+def test_a_shortage_of_descriptors_is_no_fault_of_the_input(limit, words):
+    if cases.IS_SANITIZED:
+        pytest.skip("the sanitizer takes descriptors of its own")
+    done = subprocess.run(
+        [sys.executable, "-c", HOLD, str(limit), cases.QBINFO, *map(str, words), "-J"],
+        capture_output=True,
+        env=cases.environment(),
+        check=False,
+    )
+    assert done.returncode == 1, done
+    error = json.loads(done.stdout)["error"]
+    assert error["name"] == "failed"
+    assert "Too many open files" in error["message"]
+    assert "captured" not in error["message"]
 
 
 # I30

@@ -332,21 +332,41 @@ static int get_exit(enum qbrt_status status)
 	}
 }
 
-/* A FIFO would wait: what is no regular file is never opened to be read. */
+/*
+ * A FIFO would wait and a device do something: what is no regular file is never
+ * opened; if it became one meanwhile, it is never read. -errno, or a descriptor.
+ */
 static int open_regular(const char *path, struct stat *info,
 			const char **sentence)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = -EINVAL;
 
-	if (fd < 0) {
-		*sentence = inventory_format("%s: %s", path, strerror(errno));
-		return -1;
+	if (stat(path, info)) {
+		fd = -errno;
+	} else if (S_ISREG(info->st_mode)) {
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
 	}
-	if (!fstat(fd, info) && S_ISREG(info->st_mode))
-		return fd;
-	*sentence = inventory_format("%s: is no regular file", path);
-	(void)close(fd);
-	return -1;
+	if (fd >= 0 && (fstat(fd, info) || !S_ISREG(info->st_mode))) {
+		(void)close(fd);
+		fd = -EINVAL;
+	}
+	if (fd == -EINVAL)
+		*sentence = inventory_format("%s: is no regular file", path);
+	else if (fd < 0)
+		*sentence = inventory_format("%s: %s", path, strerror(-fd));
+	return fd;
+}
+
+/* The library could not open the file: is that the process's fault? */
+static bool is_out_of_descriptors(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return errno == EMFILE;
+	(void)close(copy);
+	return false;
 }
 
 int collect_model(struct inventory *inventory, const char *path,
@@ -357,17 +377,22 @@ int collect_model(struct inventory *inventory, const char *path,
 	enum qbrt_status status;
 	struct record *record;
 	struct stat info;
+	int code;
 
 	*status_name = NULL;
 	reader->fd = open_regular(path, &info, sentence);
+	if (reader->fd == -EMFILE || reader->fd == -ENFILE ||
+	    reader->fd == -ENOMEM)
+		return 1;
 	if (reader->fd < 0)
 		return 8;
 	status = load_any_mode(path, &model);
 	if (status) {
 		*sentence = inventory_copy(qbrt_error_detail());
 		*status_name = qbrt_status_name(status);
+		code = is_out_of_descriptors(reader->fd) ? 1 : get_exit(status);
 		(void)close(reader->fd);
-		return get_exit(status);
+		return code;
 	}
 	qbm_read_head(reader);
 	record = records_add(&inventory->models);

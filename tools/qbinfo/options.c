@@ -199,6 +199,58 @@ static int parse_short(struct request *request, const char *word,
 	return 0;
 }
 
+static bool is_json_option(size_t option)
+{
+	return option == OPTION_JSON || option == OPTION_JSONL;
+}
+
+/* As parse_long. skips: whether the next word is an argument. */
+static bool is_json_long(const char *word, bool *skips)
+{
+	for (size_t i = 0; i < NUM_OPTIONS; i++) {
+		if (strcmp(options[i].name, word) != 0)
+			continue;
+		*skips = options[i].argument != NULL;
+		return is_json_option(i);
+	}
+	return false;
+}
+
+/* As parse_short. */
+static bool is_json_short(const char *word, bool *skips)
+{
+	for (; *word; word++) {
+		size_t i = 0;
+
+		while (i < NUM_OPTIONS && options[i].letter != *word)
+			i++;
+		if (i == NUM_OPTIONS)
+			continue;
+		if (is_json_option(i))
+			return true;
+		if (options[i].argument) {
+			*skips = !word[1];
+			return false;
+		}
+	}
+	return false;
+}
+
+bool options_ask_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		bool skips = false;
+
+		if (argv[i][0] != '-')
+			continue;
+		if (argv[i][1] == '-' ? is_json_long(argv[i] + 2, &skips)
+				      : is_json_short(argv[i] + 1, &skips))
+			return true;
+		i += skips;
+	}
+	return false;
+}
+
 static int take_command(struct request *request, const char *word)
 {
 	const char *names[NUM_COMMANDS];
@@ -284,11 +336,29 @@ static int check_values(struct request *request)
 	if (!timeout)
 		return 0;
 	request->timeout = strtod(timeout, &end);
-	if (!*timeout || *end || !(request->timeout > 0) ||
-	    request->timeout > 86400)
+	if (!*timeout || *end || timeout[strspn(timeout, "0123456789.")] ||
+	    !(request->timeout > 0) || request->timeout > 86400)
 		return fail(2,
 			    "%s takes seconds above 0, up to 86400, but got %s",
 			    options[OPTION_TIMEOUT].name, timeout);
+	return 0;
+}
+
+/* Help and version are text, and one of them at a time. */
+static int check_text(const struct request *request)
+{
+	if (request->has[OPTION_JSON] || request->has[OPTION_JSONL])
+		return fail(2, "%s prints text: it does not go with --%s",
+			    request->has[OPTION_HELP]
+				    ? options[OPTION_HELP].name
+				    : options[OPTION_VERSION_OPTION].name,
+			    request->has[OPTION_JSON]
+				    ? options[OPTION_JSON].name
+				    : options[OPTION_JSONL].name);
+	if (request->has[OPTION_HELP] && request->has[OPTION_VERSION_OPTION])
+		return fail(2, "%s and %s exclude one another",
+			    options[OPTION_HELP].name,
+			    options[OPTION_VERSION_OPTION].name);
 	return 0;
 }
 
@@ -299,8 +369,7 @@ int options_parse(struct request *request, int argc, char **argv)
 	request->command = COMMAND_SUMMARY;
 	code = parse_words(request, argc, argv);
 	request->style.command = commands[request->command].letter;
-	if (code || request->has[OPTION_HELP] ||
-	    request->has[OPTION_VERSION_OPTION])
+	if (code)
 		return code;
 	for (size_t i = 0; i < NUM_OPTIONS; i++) {
 		if (request->has[i] &&
@@ -313,6 +382,8 @@ int options_parse(struct request *request, int argc, char **argv)
 		return fail(2, "%s and %s exclude one another",
 			    options[OPTION_JSON].name,
 			    options[OPTION_JSONL].name);
+	if (request->has[OPTION_HELP] || request->has[OPTION_VERSION_OPTION])
+		return check_text(request);
 	code = check_arguments(request);
 	return code ? code : check_values(request);
 }

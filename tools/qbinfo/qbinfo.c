@@ -107,21 +107,6 @@ static void stop_timer(void)
 
 /* ---- style ---- */
 
-/* Before the options are understood, so that their failure is JSON, too. */
-static bool asks_for_json(int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		const char *word = argv[i];
-
-		if (!strncmp(word, "--", 2)
-			    ? !strncmp(word + 2, "json", 4) &&
-				      (!word[6] || !strcmp(word + 6, "l"))
-			    : !strcmp(word, "-J"))
-			return true;
-	}
-	return false;
-}
-
 static void set_style(struct request *request)
 {
 	const char *color = request->value[OPTION_COLOR] ?: "auto";
@@ -189,10 +174,14 @@ static int run(struct request *request)
 		return 0;
 	}
 	err = source_open(request->value[OPTION_SYSROOT]);
-	if (err)
-		return fail(8, "%s cannot be read as a captured system: %s",
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
+	    (err && !request->has[OPTION_SYSROOT]))
+		return fail(1, "%s cannot be opened: %s",
 			    request->value[OPTION_SYSROOT] ?: "/",
 			    strerror(-err));
+	if (err)
+		return fail(8, "%s cannot be read as a captured system: %s",
+			    request->value[OPTION_SYSROOT], strerror(-err));
 	if (request->has[OPTION_VERBOSE])
 		source_set_watch(tell_read);
 	if (request->has[OPTION_QUIET])
@@ -234,7 +223,7 @@ int main(int argc, char **argv)
 	double start = get_seconds();
 	char *text = NULL;
 	size_t length = 0;
-	bool is_json = asks_for_json(argc, argv);
+	bool is_json = options_ask_for_json(argc, argv);
 	int code, written;
 
 	/* bytes of names and tables do not depend on the user's locale */
@@ -249,11 +238,11 @@ int main(int argc, char **argv)
 	code = options_parse(request, argc, argv);
 	if (!code)
 		code = run(request);
+	stop_timer();
 	(void)fflush(request->out);
 	if (failure.exit)
 		say_failure(is_json, !length, request->out);
 	(void)fclose(request->out);
-	stop_timer();
 	written = write_out(text, length);
 	if (written && failure.exit == 1 && !code)
 		say_failure(false, false, NULL);

@@ -41,6 +41,8 @@ struct request {
 
 /* options.c: 0, or 2 with a failure. */
 int options_parse(struct request *request, int argc, char **argv);
+/* Before they are understood, so that their failure is JSON, too. */
+bool options_ask_for_json(int argc, char **argv);
 void options_print_help(FILE *out, const struct request *request);
 const char *options_get_name(enum command command);
 const char *options_get_list(enum command command);

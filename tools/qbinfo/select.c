@@ -27,6 +27,13 @@ static bool is_alias_of(const char *alias, const char *name)
 	return !strcasecmp(alias, "regulus-usb") && is_regulus && is_usb;
 }
 
+/* Digits alone: in ids nothing else is a number. */
+static bool parse_number(const char *text, uint64_t *value)
+{
+	return !text[strspn(text, "0123456789")] &&
+	       source_parse_number(text, value) && *value <= INT32_MAX;
+}
+
 /* "aries:1", "1", "auto": the name and the number, -1: the lowest. */
 static void split_id(const char *id, const char **name, int64_t *number)
 {
@@ -35,11 +42,10 @@ static void split_id(const char *id, const char **name, int64_t *number)
 
 	*number = -1;
 	*name = id;
-	if (source_parse_number(id, &value) && value <= INT32_MAX) {
+	if (parse_number(id, &value)) {
 		*name = "auto";
 		*number = (int64_t)value;
-	} else if (colon && source_parse_number(colon + 1, &value) &&
-		   value <= INT32_MAX) {
+	} else if (colon && parse_number(colon + 1, &value)) {
 		*name = inventory_format("%.*s", (int)(colon - id), id);
 		*number = (int64_t)value;
 	}
@@ -298,6 +304,9 @@ int select_fields(struct request *request, enum list_id list,
 	if (!text)
 		return 0;
 	select_all(request, list, part);
+	if (!strcmp(text, "help") &&
+	    (request->has[OPTION_JSON] || request->has[OPTION_JSONL]))
+		return fail(2, "-o help prints text: it does not go with JSON");
 	if (!strcmp(text, "help")) {
 		print_field_help(request->out, part->fields, part->num_fields);
 		return -1;

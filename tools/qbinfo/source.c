@@ -214,7 +214,9 @@ bool source_parse_number(const char *text, uint64_t *number)
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
-	*number = strtoull(text, &end, 0);
+	/* a leading zero makes no octal number */
+	*number = strtoull(text, &end,
+			   text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
 	return !errno && !*end;
 }
 
