@@ -45,6 +45,7 @@ DEVICE = {
     "isa_features": "caps.isa_features",
     "isa_minor": "caps.isa_version",
     "profile": "family",
+    "kind": "kind",
 }
 
 
@@ -62,6 +63,16 @@ def test_no_member_is_bent_to_a_value(shown, member, value):
     document, why = shown(change)
     assert _find(document, path) is None
     assert why[f"devices[0].{path}"] == "invalid"
+
+
+# I82
+@pytest.mark.parametrize("words", [["summary"], ["list"], ["caps"], ["doctor"]])
+def test_a_device_of_no_kind_stops_nothing(tree, words):
+    root = tree("one-aries")
+    reply = json.loads((root / NAME).read_text())
+    reply["query"]["DEVICE"]["kind"] = "x"
+    (root / NAME).write_text(json.dumps(reply))
+    assert cases.text(*words, "--sysroot", root)
 
 
 # I84

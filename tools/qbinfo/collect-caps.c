@@ -119,7 +119,9 @@ static void set_software_notes(struct record *device)
 
 void collect_caps_notes(struct record *device)
 {
-	if (!strcmp(record_get_text(device, FIELD_KIND), "software"))
+	const char *kind = record_get_text(device, FIELD_KIND);
+
+	if (kind && !strcmp(kind, "software"))
 		set_software_notes(device);
 	if (record_see(device, FIELD_MAX_JOBS)->is_set)
 		set_note(device, FIELD_MAX_JOBS, "not complete, in one queue");

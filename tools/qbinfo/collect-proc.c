@@ -285,7 +285,8 @@ static void set_pinned_limit(struct record *device)
 	uint64_t cgroup =
 		record_get_integer(device, FIELD_CGROUP_MEMORY, UINT64_MAX);
 	const char *kind = record_get_text(device, FIELD_KIND);
-	const char *from = !strcmp(kind, "software") ? "memory" : "driver";
+	const char *from =
+		kind && !strcmp(kind, "software") ? "memory" : "driver";
 
 	if (bytes == UINT64_MAX)
 		return;

@@ -231,9 +231,12 @@ static void set_kind(struct record *device, struct json_object *reply)
 	enum member member =
 		reply_find_count(reply, "profile", UINT32_MAX, &profile);
 
-	/* a node is one of hardware unless it says otherwise */
-	(void)reply_find_count(reply, "kind", UINT32_MAX, &kind);
-	set_text(device, FIELD_KIND, kind == 2 ? "software" : "hardware");
+	if (reply_find_count(reply, "kind", UINT32_MAX, &kind) ==
+	    MEMBER_INVALID)
+		set_absent(device, FIELD_KIND, REASON_INVALID, "kind");
+	else
+		set_text(device, FIELD_KIND,
+			 kind == 2 ? "software" : "hardware");
 	if (member == MEMBER_INVALID)
 		set_absent(device, FIELD_FAMILY, REASON_INVALID, "profile");
 	else if (profile < 3)

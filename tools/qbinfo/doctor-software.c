@@ -271,7 +271,7 @@ void doctor_check_software(struct doctor *doctor)
 	const struct record *device = doctor->inventory->devices.first;
 
 	while (device &&
-	       strcmp(record_get_text(device, FIELD_KIND), "software") != 0)
+	       strcmp(record_get_text(device, FIELD_KIND) ?: "", "software"))
 		device = device->next;
 	if (source_get_sysroot())
 		doctor_skip(doctor, "software",

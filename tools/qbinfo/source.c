@@ -207,17 +207,20 @@ char *source_read_line(const char *path, int *err)
 	return text;
 }
 
-bool source_parse_number(const char *text, uint64_t *number)
+static bool parse(const char *text, int base, uint64_t *number)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)*text))
+	if (!isxdigit((unsigned char)*text))
 		return false;
 	errno = 0;
-	/* a leading zero makes no octal number */
-	*number = strtoull(text, &end,
-			   text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
-	return !errno && !*end;
+	*number = strtoull(text, &end, base);
+	return !errno && end != text && !*end;
+}
+
+bool source_parse_number(const char *text, uint64_t *number)
+{
+	return parse(text, 10, number);
 }
 
 int source_read_number(const char *path, uint64_t *number)
@@ -227,7 +230,9 @@ int source_read_number(const char *path, uint64_t *number)
 
 	if (!line)
 		return err;
-	return source_parse_number(line, number) ? 0 : -EINVAL;
+	if (!strncmp(line, "0x", 2))
+		return parse(line + 2, 16, number) ? 0 : -EINVAL;
+	return parse(line, 10, number) ? 0 : -EINVAL;
 }
 
 /* A link may be the last part of path, those before it are followed. */

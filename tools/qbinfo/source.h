@@ -43,9 +43,9 @@ char *source_read(const char *path, size_t *length, int *err);
 char *source_read_long(const char *path, size_t *length, int *err);
 /* The first line, without blanks around it; "" of an empty file. */
 char *source_read_line(const char *path, int *err);
-/* 0, -EINVAL: no number below 2^64, or as source_read. */
+/* "0x8086" or decimal. 0, -EINVAL: no number below 2^64, or as source_read. */
 int source_read_number(const char *path, uint64_t *number);
-/* "0x8086", "12": all of text, and not negative. */
+/* Decimal digits, "12", "012" which is 12: all of text, below 2^64. */
 bool source_parse_number(const char *text, uint64_t *number);
 /* All of what a link points to, told to no watch; NULL: no link. */
 char *source_read_target(const char *path);
