@@ -197,7 +197,7 @@ def test_the_smallest_limit_of_pinned_memory_is_named(tree):
 
     assert limit() == (8 << 30, "memory")
     group = root / "sys" / "fs" / "cgroup"
-    group.mkdir(parents=True)
+    group.mkdir(parents=True, exist_ok=True)
     (group / "memory.max").write_text(f"{1 << 30}\n")
     assert limit() == (1 << 30, "cgroup")
     (root / "proc" / "self" / "limits").write_text(LIMITS.format(65536, 65536) + "\n")

@@ -117,17 +117,21 @@ PLANTED = [
     (
         "contiguous",
         "soft",
-        ["proc/meminfo = HugePages_Free: 1"],
+        [
+            "proc/meminfo = HugePages_Total: 100\\nHugePages_Free: 3"
+            "\\nHugePages_Rsvd: 1\\nHugepagesize: 2048 kB"
+        ],
         "warn",
         "E-CMA-2",
         0,
-        "vm.nr_hugepages",
+        "sysctl vm.nr_hugepages=106",
     ),
     (
         "contiguous",
         "soft",
         [
-            "proc/meminfo = HugePages_Free: 0\\nHugepagesize: 2048 kB",
+            "proc/meminfo = HugePages_Total: 0\\nHugePages_Free: 0"
+            "\\nHugepagesize: 2048 kB",
             "proc/buddyinfo = Node 0, zone Normal 9 9 9 9 9 9 9 9 9 5 1",
         ],
         "warn",
@@ -139,7 +143,8 @@ PLANTED = [
         "contiguous",
         "soft",
         [
-            "proc/meminfo = HugePages_Free: 0\\nHugepagesize: 2048 kB",
+            "proc/meminfo = HugePages_Total: 0\\nHugePages_Free: 0"
+            "\\nHugepagesize: 2048 kB",
             "proc/buddyinfo = Node 0, zone Normal 9 9 9 9 9 9 9 9 9 4 2",
         ],
         "warn",

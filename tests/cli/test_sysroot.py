@@ -128,7 +128,7 @@ def test_broken_values_are_null_and_invalid(roots):
     entry = {
         "path": "devices[0].limits.cgroup_memory_bytes",
         "reason": "invalid",
-        "detail": "memory.max",
+        "detail": "sys/fs/cgroup/group/memory.max",
     }
     assert entry in shown
 

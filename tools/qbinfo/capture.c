@@ -2,7 +2,7 @@
 /*
  * doctor --capture: writes each file, link, folder and node that is looked at
  * to a new tree, as --sysroot reads it. What says who or where somebody is
- * goes through redact(): host name, and the control group's path. The
+ * goes through redact(): host name, and the control groups' paths. The
  * environment is cut to the variables of section 7, and nothing that holds
  * command lines or home folders is ever read.
  */
@@ -20,8 +20,7 @@
 static struct {
 	int folder;
 	const char *name;
-	int err;           /* of the first write that failed */
-	const char *group; /* path of the control group that is renamed */
+	int err; /* of the first write that failed */
 } capture = { .folder = -1 };
 
 /* ---- writing ---- */
@@ -132,19 +131,50 @@ static void write_file(const char *path, const char *text, size_t length)
 
 /* ---- redaction ---- */
 
-/* "0::/user.slice/name.service" is "0::/captured". */
+/* "/user.slice/name.service" is "/captured/captured". */
+static const char *rename_path(const char *path)
+{
+	const char *renamed = "";
+
+	for (; path && path[0] && path[1]; path = strchr(path + 1, '/'))
+		renamed = inventory_format("%s/captured", renamed);
+	return renamed;
+}
+
+/* Paths of the groups of each hierarchy, "4:memory:/a/b", are renamed. */
 static const char *redact_groups(const char *text)
 {
-	const char *line = strstr(text, "0::/");
-	size_t length;
+	const char *kept = "";
+	char *line, *rest;
 
-	if (!line)
-		return "";
-	line += 3;
-	length = strcspn(line, "\n");
-	if (length > 1)
-		capture.group = inventory_format("%.*s", (int)length, line);
-	return length > 1 ? "0::/captured\n" : "0::/\n";
+	for (line = strtok_r(inventory_copy(text), "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		char *list = strchr(line, ':');
+		char *path = list ? strchr(list + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		/* a hierarchy without controllers has a name and no limits */
+		if (strchr(list, '='))
+			continue;
+		kept = inventory_format("%s%s:%s\n", kept, line,
+					path[1] ? rename_path(path) : "/");
+	}
+	return kept;
+}
+
+/* Of the groups of process 1 only what says which container it is. */
+static const char *redact_container(const char *text)
+{
+	static const char *const words[] = { "kubepods", "docker", "libpod",
+					     "lxc" };
+
+	for (size_t i = 0; i < 4; i++) {
+		if (strstr(text, words[i]))
+			return inventory_format("0::/%s\n", words[i]);
+	}
+	return "0::/\n";
 }
 
 static bool begins(const char *text, const char *with)
@@ -174,23 +204,33 @@ static const char *redact(const char *path, const char *text)
 {
 	if (!strcmp(path, "proc/sys/kernel/hostname"))
 		return "host\n";
-	if (!strcmp(path, "proc/self/cgroup") || !strcmp(path, "proc/1/cgroup"))
+	if (!strcmp(path, "proc/self/cgroup"))
 		return redact_groups(text);
+	if (!strcmp(path, "proc/1/cgroup"))
+		return redact_container(text);
 	if (!strcmp(path, "proc/self/status"))
 		return redact_status(text);
 	return NULL;
 }
 
+/* Files of control groups: all folders between the hierarchy and the file. */
 static const char *rename_group(const char *path)
 {
-	const char *root = "sys/fs/cgroup";
+	static const char root[] = "sys/fs/cgroup";
+	const char *below = path + sizeof(root) - 1;
+	const char *file = strrchr(path, '/');
+	size_t v1 = 0;
 
-	if (capture.group && begins(path, root) &&
-	    begins(path + strlen(root), capture.group))
-		return inventory_format("%s/captured%s", root,
-					path + strlen(root) +
-						strlen(capture.group));
-	return path;
+	if (!begins(path, root) || *below != '/' || file == below)
+		return path;
+	if (begins(below, "/memory/") || begins(below, "/pids/"))
+		v1 = 1 + strcspn(below + 1, "/");
+	return inventory_format(
+		"%.*s%s%s", (int)(below - path + (ptrdiff_t)v1), path,
+		rename_path(inventory_format(
+			"%.*s", (int)(file - below - (ptrdiff_t)v1),
+			below + v1)),
+		file);
 }
 
 static void keep(enum source_kind kind, const char *path, const char *text,

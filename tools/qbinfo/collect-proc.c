@@ -3,6 +3,7 @@
  * Limits, control group, environment: what bounds or steers this process. Only
  * /proc, sysfs and the environment are read, under --sysroot their captures.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,26 +175,24 @@ static const char *find_limit(const char *text, const char *name)
 	return line + strspn(line, " ");
 }
 
-static bool read_limit(const char *name, uint64_t *limit, bool *is_known)
+static enum limit read_limit(const char *name, uint64_t *limit)
 {
 	size_t length;
 	int err;
 	const char *text = source_read("proc/self/limits", &length, &err);
 	const char *word = find_limit(text, name);
 
-	*is_known = word != NULL;
-	if (!word || !strncmp(word, "unlimited", 9))
-		return false;
+	if (!word)
+		return LIMIT_UNKNOWN;
 	word = inventory_format("%.*s", (int)strcspn(word, " \n"), word);
-	*is_known = source_parse_number(word, limit);
-	return *is_known;
+	if (!strcmp(word, "unlimited"))
+		return LIMIT_NONE;
+	return source_parse_number(word, limit) ? LIMIT_SET : LIMIT_UNKNOWN;
 }
 
-bool limit_get_memlock(uint64_t *bytes)
+enum limit limit_get_memlock(uint64_t *bytes)
 {
-	bool is_known;
-
-	return read_limit("Max locked memory", bytes, &is_known);
+	return read_limit("Max locked memory", bytes);
 }
 
 /* Bit 14 of the effective set: CAP_IPC_LOCK. */
@@ -210,64 +209,21 @@ bool limit_has_ipc_lock(void)
 	return strtoull(line, NULL, 16) >> 14 & 1;
 }
 
-/* The group's folder: of version 2, else that of name's controller. */
-static char *get_cgroup(const char *controller)
-{
-	size_t length;
-	int err;
-	char *text = source_read("proc/self/cgroup", &length, &err);
-	char *line, *rest;
-
-	if (!text)
-		return NULL;
-	for (line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		char *names = strchr(line, ':');
-		char *path = names ? strchr(names + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = '\0';
-		if (!controller && !names[1])
-			return inventory_format("sys/fs/cgroup%s",
-						strcmp(path, "/") ? path : "");
-		if (controller && !strcmp(names + 1, controller))
-			return inventory_format("sys/fs/cgroup/%s%s",
-						controller,
-						strcmp(path, "/") ? path : "");
-	}
-	return NULL;
-}
-
-char *cgroup_read(const char *name)
-{
-	char *folder = get_cgroup(NULL);
-	char *line = NULL;
-	int err;
-
-	if (folder)
-		line = source_read_line(inventory_format("%s/%s", folder, name),
-					&err);
-	/* inside a container the path may be the host's: the root is ours */
-	if (!line)
-		line = source_read_line(
-			inventory_format("sys/fs/cgroup/%s", name), &err);
-	return line;
-}
-
 static void set_cgroup_memory(struct record *device)
 {
-	const char *name = "memory.max";
 	enum field_id field = FIELD_CGROUP_MEMORY;
-	char *line = cgroup_read(name);
-	uint64_t bytes;
+	struct cgroup_limit memory;
 
-	if (!line || !strcmp(line, "max") || !*line)
+	cgroup_read("memory", &memory);
+	if (memory.state == LIMIT_SET)
+		set_integer(device, field, memory.lowest);
+	else if (memory.state == LIMIT_NONE)
 		set_absent(device, field, REASON_ABSENT, NULL);
-	else if (source_parse_number(line, &bytes))
-		set_integer(device, field, bytes);
 	else
-		set_absent(device, field, REASON_INVALID, name);
+		set_absent(device, field,
+			   memory.err == -EACCES ? REASON_NO_PERMISSION
+						 : REASON_INVALID,
+			   memory.unread);
 }
 
 /*
@@ -302,28 +258,29 @@ static void set_pinned_limit(struct record *device)
 	set_text(device, FIELD_PINNED_FROM, from);
 }
 
+static void set_limit(struct record *device, enum field_id field,
+		      const char *name)
+{
+	uint64_t limit;
+	enum limit state = read_limit(name, &limit);
+
+	if (state == LIMIT_SET)
+		set_integer(device, field, limit);
+	else
+		set_absent(device, field,
+			   state == LIMIT_NONE ? REASON_ABSENT : REASON_INVALID,
+			   "proc/self/limits");
+}
+
 void collect_limits(struct inventory *inventory)
 {
 	for (struct record *device = inventory->devices.first; device;
 	     device = device->next) {
-		bool is_known;
-		uint64_t limit;
-
-		if (read_limit("Max locked memory", &limit, &is_known))
-			set_integer(device, FIELD_MEMLOCK, limit);
-		else
-			set_absent(device, FIELD_MEMLOCK,
-				   is_known ? REASON_ABSENT : REASON_INVALID,
-				   "proc/self/limits");
-		if (read_limit("Max open files", &limit, &is_known))
-			set_integer(device, FIELD_OPEN_FILES, limit);
-		else
-			set_absent(device, FIELD_OPEN_FILES,
-				   is_known ? REASON_ABSENT : REASON_INVALID,
-				   "proc/self/limits");
+		set_limit(device, FIELD_MEMLOCK, "Max locked memory");
+		set_limit(device, FIELD_OPEN_FILES, "Max open files");
 		set_cgroup_memory(device);
 		/* its limits are per region, of regions that no call names */
-		if (!cgroup_read("dmem.max"))
+		if (!cgroup_has_dmem())
 			set_absent(device, FIELD_CGROUP_DMEM, REASON_ABSENT,
 				   NULL);
 		set_pinned_limit(device);

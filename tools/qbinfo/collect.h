@@ -74,12 +74,30 @@ void collect_environment(struct inventory *inventory);
 const char *environment_get(const char *name);
 /* The variable that decides which devices are visible; NULL: none is set. */
 const char *environment_get_deciding(void);
-/* false: no limit or not known, see err (0: no limit). */
-bool limit_get_memlock(uint64_t *bytes);
+enum limit {
+	LIMIT_UNKNOWN,
+	LIMIT_NONE,
+	LIMIT_SET
+};
+enum limit limit_get_memlock(uint64_t *bytes);
 /* Whether CAP_IPC_LOCK makes RLIMIT_MEMLOCK void. */
 bool limit_has_ipc_lock(void);
-/* A file of the control group, "memory.max"; NULL: not there. */
-char *cgroup_read(const char *name);
+
+/*
+ * What the control group and the groups above it allow, of collect-cgroup.c.
+ * Each of them binds: lowest is the smallest limit; limit and used are those of
+ * the group that leaves least.
+ */
+struct cgroup_limit {
+	enum limit state;
+	uint64_t lowest, limit, used;
+	const char *file;   /* of limit */
+	const char *unread; /* a limit (then LIMIT_UNKNOWN) or a use; or NULL */
+	int err;            /* of unread, as source_read; 0: not a number */
+};
+/* controller: "memory" or "pids", of either version of control groups. */
+void cgroup_read(const char *controller, struct cgroup_limit *limit);
+bool cgroup_has_dmem(void);
 
 void collect_reply(struct record *device, struct json_object *query);
 void collect_software(struct inventory *inventory);

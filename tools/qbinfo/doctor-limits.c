@@ -29,16 +29,29 @@ static const char *get_size(uint64_t bytes)
 void doctor_check_memlock(struct doctor *doctor)
 {
 	uint64_t limit;
+	enum limit state = limit_get_memlock(&limit);
+	size_t length;
+	int err;
 
 	if (limit_has_ipc_lock())
 		doctor_ok(doctor, "memlock",
 			  "CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind");
-	else if (!limit_get_memlock(&limit))
+	else if (state == LIMIT_UNKNOWN)
+		doctor_skip(doctor, "memlock",
+			    "/proc/self/limits has no RLIMIT_MEMLOCK that can "
+			    "be read");
+	else if (state == LIMIT_NONE)
 		doctor_ok(doctor, "memlock", "RLIMIT_MEMLOCK is unlimited");
 	else if (limit >= ROOM)
 		doctor_ok(doctor, "memlock",
 			  inventory_format("RLIMIT_MEMLOCK is %s",
 					   get_size(limit)));
+	else if (!source_read("proc/self/status", &length, &err))
+		doctor_skip(doctor, "memlock",
+			    inventory_format("RLIMIT_MEMLOCK is %s; whether it "
+					     "binds is in /proc/self/status, "
+					     "which cannot be read",
+					     get_size(limit)));
 	else
 		doctor_warn(doctor, "memlock",
 			    inventory_format("RLIMIT_MEMLOCK is %s: larger "
@@ -51,23 +64,28 @@ void doctor_check_memlock(struct doctor *doctor)
 
 /* ---- contiguous memory ---- */
 
-/* A number of /proc/meminfo, in bytes where the line ends in kB; 0: no line. */
-static uint64_t get_meminfo(const char *text, const char *name)
+/* A number of /proc/meminfo, in bytes where the line ends in kB. */
+static bool read_meminfo(const char *text, const char *name, uint64_t *number)
 {
-	const char *line = text;
 	size_t length = strlen(name);
 
-	for (; line; line = strchr(line, '\n')) {
-		uint64_t number;
-		char *end;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		char *word, *rest;
 
 		line += *line == '\n';
 		if (strncmp(line, name, length) != 0 || line[length] != ':')
 			continue;
-		number = strtoull(line + length + 1, &end, 10);
-		return strncmp(end, " kB", 3) ? number : number << 10;
+		line += length + 1;
+		line = inventory_format("%.*s", (int)strcspn(line, "\n"), line);
+		word = strtok_r(inventory_copy(line), " \t", &rest);
+		if (!word || !source_parse_number(word, number))
+			return false;
+		word = strtok_r(NULL, " \t", &rest);
+		return !word ||
+		       (!strcmp(word, "kB") &&
+			!__builtin_mul_overflow(*number, 1024, number));
 	}
-	return 0;
+	return false;
 }
 
 /*
@@ -98,29 +116,76 @@ static uint64_t count_free_runs(uint64_t size)
 	return text ? num : UINT64_MAX;
 }
 
-static void warn_of_huge_pages(struct doctor *doctor, uint64_t huge,
-			       uint64_t size)
-{
-	uint64_t pages = size && size < CONTIGUOUS ? CONTIGUOUS / size : 1;
+/* Of the pool: a reserved page is free, and promised to somebody. */
+struct huge_pages {
+	uint64_t size, total, free, needed;
+};
 
-	if (count_free_runs(size ? size : CONTIGUOUS) < pages)
+static bool read_huge_pages(const char *text, struct huge_pages *pages)
+{
+	uint64_t reserved = 0;
+
+	if (!read_meminfo(text, "Hugepagesize", &pages->size) || !pages->size ||
+	    !read_meminfo(text, "HugePages_Total", &pages->total) ||
+	    !read_meminfo(text, "HugePages_Free", &pages->free))
+		return false;
+	(void)read_meminfo(text, "HugePages_Rsvd", &reserved);
+	pages->free -= reserved < pages->free ? reserved : pages->free;
+	pages->needed = pages->size < CONTIGUOUS ? CONTIGUOUS / pages->size : 1;
+	return pages->total < UINT64_MAX - pages->needed &&
+	       pages->free <= pages->total;
+}
+
+static const char *get_free_size(const struct huge_pages *pages)
+{
+	uint64_t bytes;
+
+	if (__builtin_mul_overflow(pages->free, pages->size, &bytes))
+		bytes = UINT64_MAX;
+	return get_size(bytes);
+}
+
+/* The pool only ever grows: others use what it has. */
+static void warn_of_huge_pages(struct doctor *doctor,
+			       const struct huge_pages *pages)
+{
+	uint64_t more = pages->needed - pages->free;
+	const char *setting =
+		inventory_format("vm.nr_hugepages=%llu",
+				 (unsigned long long)(pages->total + more));
+
+	if (count_free_runs(pages->size) < more)
 		doctor_warn(doctor, "contiguous",
-			    inventory_format("16M with require_contiguous "
-					     "would fail, and memory is "
-					     "fragmented"),
+			    "16M with require_contiguous would fail, and "
+			    "memory is fragmented",
 			    "E-CMA-3",
 			    inventory_format("sudo sysctl vm.compact_memory=1 "
-					     "vm.nr_hugepages=%llu",
-					     (unsigned long long)pages));
+					     "%s",
+					     setting));
 	else
 		doctor_warn(doctor, "contiguous",
 			    inventory_format("16M with require_contiguous "
 					     "would fail: %s of huge pages "
 					     "are free",
-					     get_size(huge)),
+					     get_free_size(pages)),
 			    "E-CMA-2",
-			    inventory_format("sudo sysctl vm.nr_hugepages=%llu",
-					     (unsigned long long)pages));
+			    inventory_format("sudo sysctl %s", setting));
+}
+
+static void check_huge_pages(struct doctor *doctor, const char *text)
+{
+	struct huge_pages pages;
+
+	if (!read_huge_pages(text, &pages))
+		doctor_skip(doctor, "contiguous",
+			    "/proc/meminfo does not tell the pool of huge "
+			    "pages");
+	else if (pages.free >= pages.needed)
+		doctor_ok(doctor, "contiguous",
+			  inventory_format("%s of huge pages are free",
+					   get_free_size(&pages)));
+	else
+		warn_of_huge_pages(doctor, &pages);
 }
 
 /* Hardware takes it from the driver, a software device from huge pages. */
@@ -129,145 +194,205 @@ void doctor_check_contiguous(struct doctor *doctor)
 	size_t length;
 	int err;
 	const char *text = source_read("proc/meminfo", &length, &err);
-	uint64_t huge = get_meminfo(text, "HugePages_Free") *
-			get_meminfo(text, "Hugepagesize");
-	uint64_t cma = get_meminfo(text, "CmaFree");
-	bool has_hardware = doctor->inventory->has_hardware;
-	uint64_t size = get_meminfo(text, "Hugepagesize");
+	uint64_t total = 0, left;
 
-	if (!text)
+	if (!text) {
 		doctor_skip(doctor, "contiguous",
 			    "/proc/meminfo cannot be read");
-	else if (has_hardware && cma >= CONTIGUOUS)
+		return;
+	}
+	if (!doctor->inventory->has_hardware) {
+		check_huge_pages(doctor, text);
+		return;
+	}
+	if (!read_meminfo(text, "CmaTotal", &total) || !total ||
+	    !read_meminfo(text, "CmaFree", &left))
+		doctor_skip(doctor, "contiguous",
+			    "the driver's own memory decides: qbinfo show -t "
+			    "memory");
+	else if (left >= CONTIGUOUS)
 		doctor_ok(doctor, "contiguous",
 			  inventory_format("%s of the contiguous area are free",
-					   get_size(cma)));
-	else if (has_hardware && get_meminfo(text, "CmaTotal"))
+					   get_size(left)));
+	else
 		doctor_warn(doctor, "contiguous",
 			    inventory_format("16M with require_contiguous "
 					     "would fail: %s of the "
 					     "contiguous area are free",
-					     get_size(cma)),
+					     get_size(left)),
 			    "E-CMA-1",
 			    "add cma=256M to the kernel command line");
-	else if (has_hardware)
-		doctor_skip(doctor, "contiguous",
-			    "the driver's own memory decides: qbinfo show -t "
-			    "memory");
-	else if (huge >= CONTIGUOUS)
-		doctor_ok(doctor, "contiguous",
-			  inventory_format("%s of huge pages are free",
-					   get_size(huge)));
-	else
-		warn_of_huge_pages(doctor, huge, size);
 }
 
 /* ---- export ---- */
 
+/* LIMIT_SET: a device can; LIMIT_NONE: those that tell cannot. */
+static enum limit find_cap(const struct inventory *inventory,
+			   enum field_id field)
+{
+	enum limit found = LIMIT_UNKNOWN;
+
+	for (const struct record *device = inventory->devices.first; device;
+	     device = device->next) {
+		const struct value *value = record_see(device, field);
+
+		if (value->is_set && found != LIMIT_SET)
+			found = value->boolean ? LIMIT_SET : LIMIT_NONE;
+	}
+	return found;
+}
+
+/* What the software NPU exports, tried: 0 or the errno. */
+static int try_memfd(void)
+{
+	int fd = memfd_create("qbinfo", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	(void)close(fd);
+	return 0;
+}
+
 void doctor_check_export(struct doctor *doctor)
 {
-	int fd;
+	const struct inventory *inventory = doctor->inventory;
+	enum limit dmabuf = find_cap(inventory, FIELD_DMABUF_EXPORT);
+	enum limit memfd = find_cap(inventory, FIELD_MEMFD_EXPORT);
+	int err = 0;
 
-	if (source_has_node("dev/udmabuf") || doctor->inventory->has_hardware) {
+	if (dmabuf != LIMIT_SET && !source_get_sysroot() &&
+	    !inventory->has_hardware)
+		err = try_memfd();
+	if (dmabuf == LIMIT_SET)
 		doctor_ok(doctor, "export",
 			  "buffers can be exported as dma-buf");
-		return;
-	}
-	if (source_get_sysroot()) {
-		doctor_skip(doctor, "export",
-			    "no /dev/udmabuf; whether memfds work is known "
-			    "live only");
-		return;
-	}
-	fd = memfd_create("qbinfo", MFD_CLOEXEC);
-	if (fd >= 0) {
-		(void)close(fd);
+	else if (err)
+		doctor_warn(doctor, "export",
+			    inventory_format("buffers cannot be exported: no "
+					     "dma-buf, and memfd_create says "
+					     "%s",
+					     strerror(err)),
+			    "E-EXP-1", "sudo modprobe udmabuf");
+	else if (memfd == LIMIT_SET)
 		doctor_ok(doctor, "export",
-			  "buffers can be exported as memfd; no /dev/udmabuf, "
-			  "so no dma-buf");
-		return;
-	}
-	doctor_warn(doctor, "export",
-		    inventory_format("buffers cannot be exported: no "
-				     "/dev/udmabuf, and memfd_create says %s",
-				     strerror(errno)),
-		    "E-EXP-1", "sudo modprobe udmabuf");
+			  "buffers can be exported as memfd, not as dma-buf");
+	else if (dmabuf == LIMIT_NONE && memfd == LIMIT_NONE)
+		doctor_warn(doctor, "export",
+			    "buffers cannot be exported: no device has "
+			    "dma-buf or memfd",
+			    "E-EXP-1", "sudo modprobe udmabuf");
+	else
+		doctor_skip(doctor, "export",
+			    "no device tells what it can export");
 }
 
 /* ---- control group ---- */
 
+static void check_group_memory(struct doctor *doctor,
+			       const struct cgroup_limit *memory)
+{
+	unsigned long long mib = (memory->used + ROOM) / MIB + 1;
+
+	doctor_warn(doctor, "cgroup",
+		    inventory_format("/%s is %s and %s are in use: less than "
+				     "64M are left",
+				     memory->file, get_size(memory->limit),
+				     get_size(memory->used)),
+		    "E-CGR-1",
+		    inventory_format("MemoryMax=%lluM in the unit, or the "
+				     "container's --memory %llum",
+				     mib, mib));
+}
+
+static void check_group_pids(struct doctor *doctor,
+			     const struct cgroup_limit *pids)
+{
+	unsigned long long num = pids->used + 64;
+
+	doctor_warn(doctor, "cgroup",
+		    inventory_format("/%s is %llu and %llu are in use: a "
+				     "device takes up to 16 threads",
+				     pids->file,
+				     (unsigned long long)pids->limit,
+				     (unsigned long long)pids->used),
+		    "E-CGR-2",
+		    inventory_format("TasksMax=%llu in the unit, or the "
+				     "container's --pids-limit %llu",
+				     num, num));
+}
+
+/* false: it was told that it is not known. */
+static bool is_group_known(struct doctor *doctor, const char *what,
+			   const struct cgroup_limit *limit)
+{
+	if (!limit->unread)
+		return true;
+	doctor_skip(doctor, "cgroup",
+		    inventory_format("what is left of %s is not known: /%s %s",
+				     what, limit->unread,
+				     limit->err ? "cannot be read"
+						: "is no number"));
+	return false;
+}
+
 void doctor_check_cgroup(struct doctor *doctor)
 {
-	const char *max = cgroup_read("memory.max");
-	const char *current = cgroup_read("memory.current");
-	const char *pids_max = cgroup_read("pids.max");
-	const char *pids = cgroup_read("pids.current");
-	uint64_t limit, used;
-	size_t found = 0;
+	struct cgroup_limit memory, pids;
+	bool is_known, is_fine = true;
 
-	if (max && current && source_parse_number(max, &limit) &&
-	    source_parse_number(current, &used) && limit < used + ROOM) {
-		found++;
-		doctor_warn(
-			doctor, "cgroup",
-			inventory_format("memory.max is %s and %s are in "
-					 "use: less than 64M are left",
-					 get_size(limit), get_size(used)),
-			"E-CGR-1",
-			inventory_format(
-				"MemoryMax=%lluM in the unit, or the "
-				"container's --memory %llum",
-				(unsigned long long)((used + ROOM) / MIB + 1),
-				(unsigned long long)((used + ROOM) / MIB + 1)));
+	cgroup_read("memory", &memory);
+	cgroup_read("pids", &pids);
+	is_known = is_group_known(doctor, "memory", &memory);
+	is_known = is_group_known(doctor, "threads", &pids) && is_known;
+	if (memory.state == LIMIT_SET && memory.limit - memory.used < ROOM) {
+		check_group_memory(doctor, &memory);
+		is_fine = false;
 	}
 	/* a device has up to ten cores, each a thread */
-	if (pids_max && pids && source_parse_number(pids_max, &limit) &&
-	    source_parse_number(pids, &used) && limit < used + 16) {
-		found++;
-		doctor_warn(
-			doctor, "cgroup",
-			inventory_format("pids.max is %s and %s are in "
-					 "use: a device takes up to 16 "
-					 "threads",
-					 pids_max, pids),
-			"E-CGR-2",
-			inventory_format("TasksMax=%llu in the unit, or the "
-					 "container's --pids-limit %llu",
-					 (unsigned long long)used + 64,
-					 (unsigned long long)used + 64));
+	if (pids.state == LIMIT_SET && pids.limit - pids.used < 16) {
+		check_group_pids(doctor, &pids);
+		is_fine = false;
 	}
-	if (found)
+	if (!is_known || !is_fine)
 		return;
-	if (!max && !pids_max)
+	if (memory.state == LIMIT_NONE && pids.state == LIMIT_NONE)
 		doctor_ok(doctor, "cgroup", "no limit of a control group");
 	else
 		doctor_ok(doctor, "cgroup",
-			  inventory_format("memory.max is %s, pids.max is %s",
-					   max ?: "not set",
-					   pids_max ?: "not set"));
+			  inventory_format(
+				  "memory has %s, threads have %s",
+				  memory.state == LIMIT_NONE
+					  ? "no limit"
+					  : get_size(memory.lowest),
+				  pids.state == LIMIT_NONE
+					  ? "no limit"
+					  : inventory_format(
+						    "%llu",
+						    (unsigned long long)
+							    pids.lowest)));
 }
 
 /* ---- container ---- */
 
-static const char *get_container(void)
+/* groups: NULL if they cannot be read. */
+static const char *get_container(const char *groups)
 {
-	struct stat info;
-	size_t length;
-	int err;
-	const char *groups;
+	static const char *const words[][2] = {
+		{ "kubepods", "kubernetes" },
+		{ "docker", "docker" },
+		{ "libpod", "podman" },
+		{ "lxc", "lxc" },
+	};
 
-	if (source_stat("run/.containerenv", &info))
+	if (source_has_marker("run/.containerenv"))
 		return "podman";
-	if (source_stat(".dockerenv", &info))
+	if (source_has_marker(".dockerenv"))
 		return "docker";
-	groups = source_read("proc/1/cgroup", &length, &err);
-	if (groups && strstr(groups, "kubepods"))
-		return "kubernetes";
-	if (groups && strstr(groups, "docker"))
-		return "docker";
-	if (groups && strstr(groups, "libpod"))
-		return "podman";
-	return groups && strstr(groups, "lxc") ? "lxc" : NULL;
+	for (size_t i = 0; groups && i < 4; i++) {
+		if (strstr(groups, words[i][0]))
+			return words[i][1];
+	}
+	return NULL;
 }
 
 /* Nodes that sysfs knows of our driver and that are not in /dev here. */
@@ -301,7 +426,10 @@ static size_t count_missing(void)
 
 void doctor_check_container(struct doctor *doctor)
 {
-	const char *container = get_container();
+	size_t length;
+	int err;
+	const char *groups = source_read("proc/1/cgroup", &length, &err);
+	const char *container = get_container(groups);
 	size_t missing = count_missing();
 	const struct own_node *node = doctor->inventory->own_nodes;
 	const char *visible = node ? node->path : "no node";
@@ -311,17 +439,20 @@ void doctor_check_container(struct doctor *doctor)
 		num++;
 	if (num > 1)
 		visible = inventory_format("%s and %zu more", visible, num - 1);
-	if (missing)
+	if (container && missing)
 		doctor_info(
 			doctor, "container",
 			inventory_format(
-				"%s%shere: %s; elsewhere: %zu, which is fine",
-				container ? container : "",
-				container ? ", " : "", visible, missing),
+				"%s, here: %s; elsewhere: %zu, which is fine",
+				container, visible, missing),
 			"E-CON-1");
-	else
+	else if (container)
 		doctor_ok(doctor, "container",
-			  container ? inventory_format("in a container (%s)",
-						       container)
-				    : "not in a container");
+			  inventory_format("in a container (%s)", container));
+	else if (!groups)
+		doctor_skip(doctor, "container",
+			    "no marker of a container, and /proc/1/cgroup "
+			    "cannot be read");
+	else
+		doctor_ok(doctor, "container", "not in a container");
 }

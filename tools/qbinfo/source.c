@@ -318,6 +318,16 @@ bool source_stat(const char *path, struct stat *info)
 	return is_there;
 }
 
+bool source_has_marker(const char *path)
+{
+	struct stat info;
+
+	if (!source_stat(path, &info))
+		return false;
+	source_tell(SOURCE_NODE, path, NULL, 0);
+	return true;
+}
+
 bool source_has_node(const char *path)
 {
 	struct stat info;

@@ -54,6 +54,8 @@ char *source_read_link(const char *path);
 /* Names in a folder in the order of versionsort; none if there is none. */
 size_t source_list(const char *path, char ***names);
 bool source_stat(const char *path, struct stat *info);
+/* Whether a marker is there: an empty file in a capture. */
+bool source_has_marker(const char *path);
 /* A device node; under --sysroot any file there stands for one. */
 bool source_has_node(const char *path);
 
