@@ -167,6 +167,27 @@ def test_visibility_limits_as_in_the_library(env, ids, effect):
         assert words in cases.text("show", "-t", "env", env=env)
 
 
+# I38: no device is left to say it of
+@pytest.mark.parametrize("value", ["", "7", "first"])
+def test_what_hides_all_is_said(value):
+    env = {"QBRUNTIME_SOFT_DEVICES": "aries:2", VISIBLE: value}
+    words = f"{VISIBLE}={value} decides, hides aries-rb:0, aries-rb:1"
+    for topics in ([], ["-t", "env"]):
+        warnings = cases.data("show", *topics, env=env)["warnings"]
+        assert [warning["text"] for warning in warnings] == [words]
+        assert words in cases.text("show", *topics, env=env)
+    assert words not in cases.text("show", "-t", "limits", env=env)
+
+
+# I38: what was not asked for is not hidden
+@pytest.mark.parametrize("words", [["show", "0"], ["show", "-d", "aries-rb:0"]])
+def test_a_chosen_device_hides_no_other(words):
+    env = {"QBRUNTIME_SOFT_DEVICES": "aries:3", VISIBLE: "0,1"}
+    shown = cases.data(*words, "-t", "env", env=env)["devices"]
+    effects = {line["name"]: line["effect"] for line in shown[0]["env"]}
+    assert len(shown) == 1 and effects[VISIBLE] == "decides, hides aries-rb:2"
+
+
 # I39
 def test_topics_are_chosen_and_listed(roots):
     out = cases.text(

@@ -57,6 +57,27 @@ static void select_topics(struct request *request, struct part *part)
 	part->num_fields = num;
 }
 
+/* With all devices hidden there is no report to say by what. */
+static void warn_of_hidden(struct inventory *inventory,
+			   struct document *document)
+{
+	for (const struct record *line = inventory->env->first; line;
+	     line = line->next) {
+		const char *effect = record_get_text(line, FIELD_ENV_EFFECT);
+
+		if (!effect || strncmp(effect, "decides", 7) != 0)
+			continue;
+		document->note = "No device is visible.";
+		add_warning(
+			inventory,
+			inventory_format("%s=%s %s",
+					 record_get_text(line, FIELD_ENV_NAME),
+					 record_get_text(line, FIELD_ENV_VALUE),
+					 effect),
+			"qbinfo doctor");
+	}
+}
+
 int cmd_show(struct request *request)
 {
 	struct inventory *inventory = &request->inventory;
@@ -89,6 +110,10 @@ int cmd_show(struct request *request)
 	else
 		select_topics(request, devices);
 	code = collect_all(request, true);
+	/* before some are chosen: what -d leaves out is not hidden */
+	collect_environment(inventory);
+	if (!inventory->devices.num && is_chosen(request, "env"))
+		warn_of_hidden(inventory, &document);
 	if (!code)
 		code = select_devices(request, request->arguments.num
 						       ? &request->arguments
@@ -96,6 +121,5 @@ int cmd_show(struct request *request)
 	if (code)
 		return code;
 	collect_readings(inventory);
-	collect_environment(inventory);
 	return show_document(request, &document);
 }

@@ -179,7 +179,6 @@ static bool is_in_group(int64_t gid)
 static void fail_permission(struct doctor *doctor, struct own_node *node)
 {
 	const char *user = get_user();
-	const char *path = inventory_quote(node->path);
 	const char *text;
 
 	fill_owner(node);
@@ -194,7 +193,8 @@ static void fail_permission(struct doctor *doctor, struct own_node *node)
 			    "E-PERM-3",
 			    inventory_format("podman run --device %s, or "
 					     "docker run --device %s",
-					     path, path));
+					     inventory_quote(node->path),
+					     inventory_quote(node->path)));
 	else if ((node->mode & 0060) == 0060 && is_in_group(node->gid))
 		doctor_fail(doctor, 4, "permission",
 			    inventory_format("%s is in group %s, but an access "
@@ -202,19 +202,21 @@ static void fail_permission(struct doctor *doctor, struct own_node *node)
 					     user, node->group ?: "?",
 					     node->path),
 			    "E-PERM-4",
-			    inventory_format("sudo setfacl -m u:%s:rw %s", user,
-					     path));
+			    inventory_format("sudo setfacl -m u:%s:rw %s",
+					     inventory_quote(user),
+					     inventory_quote(node->path)));
 	else if ((node->mode & 0060) == 0060 && node->group && *node->group &&
 		 strcmp(node->group, "root") != 0)
 		doctor_fail(doctor, 4, "permission", text, "E-PERM-1",
 			    inventory_format("sudo usermod -aG %s %s, then log "
 					     "in again",
 					     inventory_quote(node->group),
-					     user));
+					     inventory_quote(user)));
 	else
 		doctor_fail(doctor, 4, "permission", text, "E-PERM-2",
-			    inventory_format("sudo setfacl -m u:%s:rw %s", user,
-					     path));
+			    inventory_format("sudo setfacl -m u:%s:rw %s",
+					     inventory_quote(user),
+					     inventory_quote(node->path)));
 }
 
 void doctor_check_permission(struct doctor *doctor)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Checks of variables, of the software NPU, of libraries and of Python. */
+/* Checks of the software NPU, of libraries and of Python. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -14,134 +14,6 @@
 #include "collect.h"
 #include "doctor.h"
 #include "source.h"
-
-/* ---- visibility ---- */
-
-static const char *const variables[] = { "QBRUNTIME_VISIBLE_DEVICES",
-					 "MACCEL_VISIBLE_DEVICES",
-					 "MBLT_DEVICES" };
-
-/* Items "N" or "name:N" (Q087), with blanks around them. */
-static bool is_well_formed(const char *text)
-{
-	char *item, *rest;
-	size_t commas = 0, items = 0;
-
-	for (const char *c = text; *c; c++)
-		commas += *c == ',';
-	for (item = strtok_r(inventory_copy(text), ",", &rest); item;
-	     item = strtok_r(NULL, ",", &rest)) {
-		char *colon;
-		uint64_t number;
-
-		item += strspn(item, " \t");
-		item[strcspn(item, " \t")] = '\0';
-		colon = strrchr(item, ':');
-		if (!source_parse_number(colon ? colon + 1 : item, &number))
-			return false;
-		items++;
-	}
-	return !*text || items == commas + 1;
-}
-
-/* The items that no visible device has, or NULL. */
-static const char *find_absent(const struct inventory *inventory,
-			       const char *text)
-{
-	const char *absent = NULL;
-	char *item, *rest;
-
-	for (item = strtok_r(inventory_copy(text), ", \t", &rest); item;
-	     item = strtok_r(NULL, ", \t", &rest)) {
-		const struct record *device = inventory->devices.first;
-		uint64_t number = UINT64_MAX;
-
-		(void)source_parse_number(item, &number);
-		while (device &&
-		       strcasecmp(record_get_text(device, FIELD_ID), item) &&
-		       record_get_integer(device, FIELD_NUMBER, 0) != number)
-			device = device->next;
-		if (!device)
-			absent = absent ? inventory_format("%s, %s", absent,
-							   item)
-					: inventory_copy(item);
-	}
-	return absent;
-}
-
-static void check_deciding(struct doctor *doctor, const char *name,
-			   const char *value)
-{
-	const struct inventory *inventory = doctor->inventory;
-	const char *absent;
-
-	if (!is_well_formed(value)) {
-		doctor_fail(doctor, 3, "visibility",
-			    inventory_format("%s=%s is malformed, so no "
-					     "device is visible",
-					     name, value),
-			    "E-VIS-1",
-			    inventory_format("export %s=0, or unset %s", name,
-					     name));
-		return;
-	}
-	if (!inventory->devices.num) {
-		doctor_fail(doctor, 3, "visibility",
-			    inventory_format("%s=%s hides all devices", name,
-					     value),
-			    "E-VIS-2", inventory_format("unset %s", name));
-		return;
-	}
-	absent = find_absent(inventory, value);
-	if (absent)
-		doctor_warn(doctor, "visibility",
-			    inventory_format("%s=%s names what is not there: "
-					     "%s",
-					     name, value, absent),
-			    "E-VIS-3",
-			    inventory_format("export %s=%d", name,
-					     (int)record_get_integer(
-						     inventory->devices.first,
-						     FIELD_NUMBER, 0)));
-	else
-		doctor_ok(doctor, "visibility",
-			  inventory_format("%s=%s decides", name, value));
-}
-
-void doctor_check_visibility(struct doctor *doctor)
-{
-	const char *deciding = NULL, *value = NULL;
-
-	for (size_t i = 0; i < 3; i++) {
-		const char *other = environment_get(variables[i]);
-
-		if (!other)
-			continue;
-		if (!deciding) {
-			deciding = variables[i];
-			value = other;
-		} else if (strcmp(other, value) != 0) {
-			doctor_warn(doctor, "visibility",
-				    inventory_format("%s=%s contradicts "
-						     "%s=%s, which decides",
-						     variables[i], other,
-						     deciding, value),
-				    "E-VIS-4",
-				    inventory_format("unset %s", variables[i]));
-		}
-	}
-	if (environment_get("MBLT_VISIBLE_DEVICES"))
-		doctor_warn(doctor, "visibility",
-			    "MBLT_VISIBLE_DEVICES is set and has no effect",
-			    "E-VIS-5",
-			    inventory_format(
-				    "export QBRUNTIME_VISIBLE_DEVICES=%s",
-				    environment_get("MBLT_VISIBLE_DEVICES")));
-	if (deciding)
-		check_deciding(doctor, deciding, value);
-	else if (!environment_get("MBLT_VISIBLE_DEVICES"))
-		doctor_ok(doctor, "visibility", "no variable hides a device");
-}
 
 /* ---- the software NPU ---- */
 
@@ -249,8 +121,7 @@ static void try_software(struct doctor *doctor, const struct record *device,
 		doctor_fail(doctor, 10, "software",
 			    inventory_format("%s: %s", id, qbrt_error_detail()),
 			    "E-SOFT-1",
-			    "unset QBRUNTIME_SOFT_FAULT QBRUNTIME_SOFT_BACKEND "
-			    "QBRUNTIME_SOFT_MEMORY");
+			    doctor_get_soft_fix(qbrt_error_detail()));
 	else if (right < 16)
 		doctor_fail(doctor, 10, "software",
 			    inventory_format("%s gives %d of 16 recorded "
@@ -392,7 +263,7 @@ void doctor_check_libraries(struct doctor *doctor)
 			    "E-LIB-1",
 			    inventory_format("remove %s, or take its folder "
 					     "out of LD_LIBRARY_PATH",
-					     files.paths[1]));
+					     inventory_quote(files.paths[1])));
 }
 
 /* ---- Python ---- */
@@ -417,7 +288,7 @@ void doctor_check_python(struct doctor *doctor)
 			    "E-PY-1",
 			    inventory_format("%s -c 'import qbruntime' shows "
 					     "why",
-					     package.python));
+					     inventory_quote(package.python)));
 	else if (package.problem)
 		doctor_warn(doctor, "python",
 			    inventory_format("%s: %s", package.python,
@@ -425,7 +296,7 @@ void doctor_check_python(struct doctor *doctor)
 			    "E-PY-1",
 			    inventory_format("%s -c 'import qbruntime' shows "
 					     "why",
-					     package.python));
+					     inventory_quote(package.python)));
 	else if (!package.folder)
 		doctor_ok(doctor, "python",
 			  inventory_format("%s has no package qbruntime",
@@ -437,7 +308,7 @@ void doctor_check_python(struct doctor *doctor)
 					     package.folder),
 			    "E-PY-2",
 			    inventory_format("%s -m pip uninstall qbruntime",
-					     package.python));
+					     inventory_quote(package.python)));
 	else if (stat(package.library, &other) ||
 		 stat(collect_library_path(), &own) ||
 		 own.st_dev != other.st_dev || own.st_ino != other.st_ino)
@@ -448,7 +319,7 @@ void doctor_check_python(struct doctor *doctor)
 			    "E-PY-3",
 			    inventory_format("%s -m pip uninstall qbruntime, "
 					     "or remove the other library",
-					     package.python));
+					     inventory_quote(package.python)));
 	else
 		doctor_ok(doctor, "python",
 			  inventory_format("qbruntime %s in %s, same library",

@@ -38,8 +38,11 @@ void doctor_check_contiguous(struct doctor *doctor);
 void doctor_check_export(struct doctor *doctor);
 void doctor_check_cgroup(struct doctor *doctor);
 void doctor_check_container(struct doctor *doctor);
-/* doctor-software.c */
+/* doctor-variables.c */
 void doctor_check_visibility(struct doctor *doctor);
+/* Which variable the library's sentence is about: a complete command. */
+const char *doctor_get_soft_fix(const char *sentence);
+/* doctor-software.c */
 void doctor_check_software(struct doctor *doctor);
 void doctor_check_libraries(struct doctor *doctor);
 void doctor_check_python(struct doctor *doctor);

@@ -429,7 +429,8 @@ void print_text(FILE *out, const struct document *document,
 		is_first = false;
 		print_one(out, document, &document->parts[i], style);
 	}
-	if (style->has_no_headings || !document->has_banner)
+	if (style->has_no_headings ||
+	    (!document->has_banner && !document->note))
 		return;
 	if (document->note) {
 		(void)fprintf(out, "%s%s\n", is_first ? "" : "\n",
