@@ -95,6 +95,18 @@ PLANTED = [
         4,
         "setfacl -m u:user1:rw /dev/accel/accel7",
     ),
+    (
+        "permission",
+        "one-aries",
+        [
+            "node accel accel7 pci 0000:07:00.0 qbnpu 0x209f 0x1 261:7",
+            _denied(-13, 438, "render"),
+        ],
+        "fail",
+        "E-PERM-5",
+        4,
+        "findmnt -T /dev/accel/accel7",
+    ),
     ("version", "old-driver", [], "fail", "E-VER-1", 5, "has uapi 0.9, the library"),
     (
         "version",

@@ -185,11 +185,11 @@ static bool begins(const char *text, const char *with)
 /* The lines of /proc/self/status that are asked for. */
 static const char *redact_status(const char *text)
 {
-	static const char *const names[] = { "\nUid:", "\nGroups:",
+	static const char *const names[] = { "\nUid:", "\nGid:", "\nGroups:",
 					     "\nCapEff:" };
 	const char *kept = "Name:\tqbinfo";
 
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		const char *line = strstr(text, names[i]);
 
 		if (line)

@@ -120,18 +120,35 @@ static const char *get_user(void)
 		    : inventory_format("%u", geteuid());
 }
 
-/* The effective one of /proc/self/status: "Uid:\t1000\t1000...". */
-static unsigned int get_uid(void)
+/* Numbers of a line of the captured /proc/self/status, "Uid:\t1000\t1000". */
+static size_t read_ids(const char *name, uint64_t *ids, size_t room)
 {
-	size_t length;
+	size_t length, num = 0;
 	int err;
-	const char *text = source_read("proc/self/status", &length, &err);
-	const char *line = text ? strstr(text, "\nUid:") : NULL;
-	unsigned int real = 0, effective = 0;
+	char *text = source_read("proc/self/status", &length, &err);
+	char *line = text ? strstr(text, name) : NULL;
+	char *word, *rest;
 
-	if (!line || sscanf(line, "\nUid: %u %u", &real, &effective) != 2)
+	if (!line)
 		return 0;
-	return effective;
+	line += strlen(name);
+	line[strcspn(line, "\n")] = '\0';
+	for (word = strtok_r(line, " \t", &rest); word && num < room;
+	     word = strtok_r(NULL, " \t", &rest)) {
+		if (!source_parse_number(word, &ids[num++]))
+			return 0;
+	}
+	return num;
+}
+
+/* " (uid 1000)", the effective one. */
+static const char *get_uid(void)
+{
+	uint64_t ids[4] = { 0, geteuid() };
+
+	if (source_get_sysroot() && read_ids("\nUid:", ids, 4) < 2)
+		return "";
+	return inventory_format(" (uid %llu)", (unsigned long long)ids[1]);
 }
 
 static void fill_owner(struct own_node *node)
@@ -155,68 +172,98 @@ static void fill_owner(struct own_node *node)
 /* Of this process, which may be older than what the user's groups are now. */
 static bool is_in_group(int64_t gid)
 {
-	size_t length;
-	int err;
-	char *text = source_read("proc/self/status", &length, &err);
-	char *line = text ? strstr(text, "\nGroups:") : NULL;
-	char *word, *rest;
+	uint64_t ids[4], more[1024];
+	gid_t groups[1024];
+	size_t num;
 
-	if (!line || gid < 0)
+	if (gid < 0)
 		return false;
-	line += strlen("\nGroups:");
-	line[strcspn(line, "\n")] = '\0';
-	for (word = strtok_r(line, " \t", &rest); word;
-	     word = strtok_r(NULL, " \t", &rest)) {
-		uint64_t number;
-
-		if (source_parse_number(word, &number) &&
-		    number == (uint64_t)gid)
+	if (source_get_sysroot()) {
+		if (read_ids("\nGid:", ids, 4) > 1 && ids[1] == (uint64_t)gid)
+			return true;
+		num = read_ids("\nGroups:", more, 1024);
+		for (size_t i = 0; i < num; i++) {
+			if (more[i] == (uint64_t)gid)
+				return true;
+		}
+		return false;
+	}
+	for (int i = getgroups(1024, groups); i > 0; i--) {
+		if (groups[i - 1] == (gid_t)gid)
 			return true;
 	}
-	return false;
+	return getegid() == (gid_t)gid;
+}
+
+static bool is_mode_known(const struct own_node *node)
+{
+	return node->mode || (node->owner && *node->owner) ||
+	       (node->group && *node->group);
+}
+
+static const char *get_name(const char *name)
+{
+	return name && *name ? name : "?";
+}
+
+const char *doctor_explain_denied(struct own_node *node, const char **text,
+				  const char **fix)
+{
+	const char *user = get_user(), *path = inventory_quote(node->path);
+	bool is_for_group;
+
+	fill_owner(node);
+	is_for_group = (node->mode & 0060) == 0060;
+	*text = inventory_format(
+		"%s%s cannot open %s: %s", user, get_uid(), node->path,
+		is_mode_known(node)
+			? inventory_format("mode %04o %s:%s", node->mode,
+					   node->owner ?: "?",
+					   node->group ?: "?")
+			: "permission denied");
+	*fix = inventory_format("sudo setfacl -m u:%s:rw %s",
+				inventory_quote(user), path);
+	if (node->open_err == -EPERM) {
+		*text = inventory_format("the device control group denies %s",
+					 node->path);
+		*fix = inventory_format("podman run --device %s, or "
+					"docker run --device %s",
+					path, path);
+		return "E-PERM-3";
+	}
+	if ((node->mode & 0666) == 0666) {
+		*text = inventory_format("%s, open to all: a security module "
+					 "or a mount option denies it",
+					 *text);
+		*fix = inventory_format("findmnt -T %s and sudo dmesg | grep "
+					"-i denied show which",
+					path);
+		return "E-PERM-5";
+	}
+	if (is_for_group && is_in_group(node->gid)) {
+		*text = inventory_format("%s is in group %s, but an access "
+					 "list denies %s",
+					 user, get_name(node->group),
+					 node->path);
+		return "E-PERM-4";
+	}
+	if (is_for_group && node->group && *node->group &&
+	    strcmp(node->group, "root") != 0) {
+		*fix = inventory_format("sudo usermod -aG %s %s, then log in "
+					"again",
+					inventory_quote(node->group),
+					inventory_quote(user));
+		return "E-PERM-1";
+	}
+	return "E-PERM-2";
 }
 
 static void fail_permission(struct doctor *doctor, struct own_node *node)
 {
-	const char *user = get_user();
-	const char *text;
+	const char *text, *fix;
+	const char *code = doctor_explain_denied(node, &text, &fix);
 
-	fill_owner(node);
-	text = inventory_format("%s (uid %u) cannot open %s: mode %04o %s:%s",
-				user, get_uid(), node->path, node->mode,
-				node->owner ?: "?", node->group ?: "?");
-	if (node->open_err == -EPERM)
-		doctor_fail(doctor, 4, "permission",
-			    inventory_format("the device control group denies "
-					     "%s",
-					     node->path),
-			    "E-PERM-3",
-			    inventory_format("podman run --device %s, or "
-					     "docker run --device %s",
-					     inventory_quote(node->path),
-					     inventory_quote(node->path)));
-	else if ((node->mode & 0060) == 0060 && is_in_group(node->gid))
-		doctor_fail(doctor, 4, "permission",
-			    inventory_format("%s is in group %s, but an access "
-					     "list denies %s",
-					     user, node->group ?: "?",
-					     node->path),
-			    "E-PERM-4",
-			    inventory_format("sudo setfacl -m u:%s:rw %s",
-					     inventory_quote(user),
-					     inventory_quote(node->path)));
-	else if ((node->mode & 0060) == 0060 && node->group && *node->group &&
-		 strcmp(node->group, "root") != 0)
-		doctor_fail(doctor, 4, "permission", text, "E-PERM-1",
-			    inventory_format("sudo usermod -aG %s %s, then log "
-					     "in again",
-					     inventory_quote(node->group),
-					     inventory_quote(user)));
-	else
-		doctor_fail(doctor, 4, "permission", text, "E-PERM-2",
-			    inventory_format("sudo setfacl -m u:%s:rw %s",
-					     inventory_quote(user),
-					     inventory_quote(node->path)));
+	doctor_fail(doctor, 4, "permission", text, code, fix);
 }
 
 void doctor_check_permission(struct doctor *doctor)

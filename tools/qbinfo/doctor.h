@@ -29,6 +29,9 @@ void doctor_fail(struct doctor *doctor, int code_of_exit, const char *id,
 /* doctor-device.c */
 void doctor_check_node(struct doctor *doctor);
 void doctor_check_permission(struct doctor *doctor);
+/* The code of why this process may not open the node. */
+const char *doctor_explain_denied(struct own_node *node, const char **text,
+				  const char **fix);
 void doctor_check_version(struct doctor *doctor);
 void doctor_check_health(struct doctor *doctor);
 void doctor_check_iommu(struct doctor *doctor);

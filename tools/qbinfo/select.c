@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "collect.h"
+#include "doctor.h"
 #include "qbinfo.h"
 #include "source.h"
 
@@ -97,9 +98,10 @@ static int fail_not_found(struct request *request, const char *id)
 {
 	struct inventory *inventory = &request->inventory;
 
-	for (const struct own_node *node = inventory->own_nodes; node;
+	for (struct own_node *node = inventory->own_nodes; node;
 	     node = node->next) {
 		struct failure what = { .exit = 4, .device = id };
+		const char *text, *fix;
 
 		if (strcmp(node->path, id) != 0)
 			continue;
@@ -111,7 +113,9 @@ static int fail_not_found(struct request *request, const char *id)
 				"%s: the driver speaks version %d, the "
 				"library version %d",
 				id, node->uapi_major, QBINFO_UAPI_MAJOR);
-			what.doc = "E-VER-1";
+			what.doc = node->uapi_major < QBINFO_UAPI_MAJOR
+					   ? "E-VER-1"
+					   : "E-VER-2";
 			return fail_with(&what);
 		}
 		if (node->open_err != -EACCES && node->open_err != -EPERM)
@@ -120,7 +124,7 @@ static int fail_not_found(struct request *request, const char *id)
 		what.message = inventory_format(
 			"cannot open %s: permission denied", id);
 		what.fix = "qbinfo doctor says what to do";
-		what.doc = "E-PERM-1";
+		what.doc = doctor_explain_denied(node, &text, &fix);
 		return fail_with(&what);
 	}
 	for (const struct record *node = inventory->drm_nodes.first; node;
