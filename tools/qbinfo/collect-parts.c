@@ -11,7 +11,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,7 +49,10 @@ static char *find_python(void)
 	     folder; folder = strtok_r(NULL, ":", &rest)) {
 		char *file = inventory_format("%s/python3", folder);
 
-		if (!access(file, X_OK))
+		struct stat info;
+
+		if (!stat(file, &info) && S_ISREG(info.st_mode) &&
+		    !access(file, X_OK))
 			return file;
 	}
 	return NULL;
@@ -61,10 +66,9 @@ static int64_t get_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* What the child writes until it ends or the time is over. */
-static bool read_child(int fd, char *text, size_t size, int64_t limit_ms)
+/* false: the end of what the child writes was not reached in time. */
+static bool read_child(int fd, char *text, size_t size, int64_t end)
 {
-	int64_t end = get_ms() + limit_ms;
 	size_t length = 0;
 
 	for (;;) {
@@ -83,6 +87,69 @@ static bool read_child(int fd, char *text, size_t size, int64_t limit_ms)
 	return true;
 }
 
+/* Who has closed its output may still run; it stays to be waited for. */
+static bool has_ended(pid_t child, int64_t end)
+{
+	int fd = (int)syscall(SYS_pidfd_open, child, 0);
+	struct pollfd poller = { .fd = fd, .events = POLLIN };
+	int64_t left = end - get_ms();
+	bool is_ended;
+
+	if (fd < 0)
+		return false;
+	is_ended = poll(&poller, 1, left > 0 ? (int)left : 0) > 0;
+	(void)close(fd);
+	return is_ended;
+}
+
+/* Of the group that is asked; 0: none. Read by handlers of signals. */
+static volatile sig_atomic_t asked;
+
+void collect_end_python(void)
+{
+	if (asked)
+		(void)kill(-(pid_t)asked, SIGKILL);
+}
+
+/* Its group is not the terminal's, so what ends us must end it. */
+static void end_both(int number)
+{
+	collect_end_python();
+	(void)signal(number, SIG_DFL);
+	(void)raise(number);
+}
+
+static const int fatal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+#define NUM_FATAL 4
+
+static void watch_signals(struct sigaction *kept)
+{
+	const struct sigaction action = { .sa_handler = end_both };
+
+	for (size_t i = 0; i < NUM_FATAL; i++) {
+		(void)sigaction(fatal[i], NULL, &kept[i]);
+		if (kept[i].sa_handler == SIG_DFL)
+			(void)sigaction(fatal[i], &action, NULL);
+	}
+}
+
+static void restore_signals(const struct sigaction *kept)
+{
+	for (size_t i = 0; i < NUM_FATAL; i++)
+		(void)sigaction(fatal[i], &kept[i], NULL);
+}
+
+/* A group of its own, which does not outlive us. */
+static void start_group(pid_t parent)
+{
+	for (size_t i = 0; i < NUM_FATAL; i++)
+		(void)signal(fatal[i], SIG_DFL);
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+}
+
 static void run_child(const char *python, int out)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -96,38 +163,56 @@ static void run_child(const char *python, int out)
 	_exit(127);
 }
 
-/* NULL: it did not end in time, or failed: problem says which. */
+/* NULL: it gave the answer. */
+static const char *get_problem(bool is_done, int status)
+{
+	if (!is_done)
+		return "it did not answer in time";
+	if (WIFSIGNALED(status))
+		return inventory_format("it was ended by signal %d",
+					WTERMSIG(status));
+	if (WEXITSTATUS(status) == 127)
+		return "it cannot be started";
+	return WEXITSTATUS(status) ? "import qbruntime fails" : NULL;
+}
+
+/* NULL: it did not answer in time, or failed: problem says which. */
 static char *ask_python(const char *python, int64_t limit_ms,
 			const char **problem)
 {
 	char *text = inventory_alloc(8192);
-	int pipes[2], status;
+	struct sigaction kept[NUM_FATAL];
+	int64_t end = get_ms() + limit_ms;
+	int pipes[2], status = 0;
+	pid_t child, parent = getpid();
 	bool is_done;
-	pid_t child;
 
 	*problem = "it cannot be started";
 	if (pipe2(pipes, O_CLOEXEC))
 		return NULL;
+	watch_signals(kept);
 	child = fork();
-	if (!child)
+	if (!child) {
+		start_group(parent);
 		run_child(python, pipes[1]);
-	(void)close(pipes[1]);
-	is_done = child > 0 && read_child(pipes[0], text, 8192, limit_ms);
-	(void)close(pipes[0]);
-	if (child < 0)
-		return NULL;
-	if (!is_done)
-		(void)kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!is_done) {
-		*problem = "it did not answer in time";
-		return NULL;
 	}
-	*problem = WIFEXITED(status) && !WEXITSTATUS(status)
-			   ? NULL
-			   : "import qbruntime fails";
-	return text;
+	(void)close(pipes[1]);
+	if (child > 0) {
+		(void)setpgid(child, child);
+		asked = child;
+		is_done = read_child(pipes[0], text, 8192, end) &&
+			  has_ended(child, end);
+		/* before it is waited for: until then the number is its own */
+		collect_end_python();
+		asked = 0;
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+			;
+		*problem = get_problem(is_done, status);
+		text = is_done ? text : NULL;
+	}
+	(void)close(pipes[0]);
+	restore_signals(kept);
+	return child > 0 ? text : NULL;
 }
 
 void collect_python(struct python_package *package, double limit)
@@ -249,7 +334,8 @@ static bool is_same_file(const char *a, const char *b)
 	       x.st_ino == y.st_ino;
 }
 
-static void add_python(struct inventory *inventory, double limit)
+/* What Python has is known, be it nothing. */
+static bool add_python(struct inventory *inventory, double limit)
 {
 	struct python_package package;
 	const char *own = collect_library_path();
@@ -297,12 +383,14 @@ static void add_python(struct inventory *inventory, double limit)
 					"this release",
 					package.version, qbrt_version()));
 	}
+	return !package.problem;
 }
 
 void collect_parts(struct inventory *inventory, double limit)
 {
 	const struct record *tool = inventory->tool;
 	const struct value *abi = record_see(tool, FIELD_TOOL_ABI);
+	bool is_whole = true;
 
 	(void)add_part(inventory, "qbinfo", PACKAGE_VERSION, NULL, NULL);
 	(void)add_part(inventory, "libqbruntime", qbrt_version(),
@@ -319,9 +407,11 @@ void collect_parts(struct inventory *inventory, double limit)
 	add_driver(inventory);
 	add_firmware(inventory);
 	if (!source_get_sysroot())
-		add_python(inventory, limit);
+		is_whole = add_python(inventory, limit);
 	if (record_get_text(inventory->verdict, FIELD_VERDICT_STATE))
 		return;
 	set_text(inventory->verdict, FIELD_VERDICT_STATE, "ok");
-	set_text(inventory->verdict, FIELD_VERDICT_TEXT, "all parts fit");
+	set_text(inventory->verdict, FIELD_VERDICT_TEXT,
+		 is_whole ? "all parts fit"
+			  : "the other parts fit; Python did not answer");
 }

@@ -118,6 +118,8 @@ struct python_package {
 	const char *problem; /* why it could not be asked */
 };
 void collect_python(struct python_package *package, double limit);
+/* Ends a python3 that is being asked; from handlers of signals too. */
+void collect_end_python(void);
 /* The file that this process has loaded; "" if that cannot be told. */
 const char *collect_library_path(void);
 void collect_parts(struct inventory *inventory, double limit);

@@ -189,14 +189,29 @@ static void add_file(struct files *files, const char *path)
 	files->inodes[files->num++] = info.st_ino;
 }
 
-static void add_folder(struct files *files, const char *folder)
+/* The names that a loader or linker asks for: .so, .so.N, .so.N.N. */
+static bool is_library(const char *file)
 {
 	static const char name[] = "libqbruntime.so";
+	size_t digits = 1;
+
+	if (strncmp(file, name, sizeof(name) - 1) != 0)
+		return false;
+	file += sizeof(name) - 1;
+	while (*file == '.' && digits) {
+		digits = strspn(file + 1, "0123456789");
+		file += 1 + digits;
+	}
+	return !*file && digits;
+}
+
+static void add_folder(struct files *files, const char *folder)
+{
 	struct dirent **entries;
 	int num = scandir(folder, &entries, NULL, alphasort);
 
 	for (int i = 0; i < num; i++) {
-		if (!strncmp(entries[i]->d_name, name, sizeof(name) - 1))
+		if (is_library(entries[i]->d_name))
 			add_file(files, inventory_format("%s/%s", folder,
 							 entries[i]->d_name));
 		free(entries[i]);
@@ -205,15 +220,28 @@ static void add_folder(struct files *files, const char *folder)
 		free(entries);
 }
 
-/* The folders of a file of /etc/ld.so.conf.d, and of the variable. */
-static void add_folders(struct files *files, char *text, const char *between)
+/* Folders of a file of /etc/ld.so.conf.d, and of other lines of it. */
+static void add_folders(struct files *files, char *text)
 {
 	char *folder, *rest;
 
-	for (folder = text ? strtok_r(text, between, &rest) : NULL; folder;
-	     folder = strtok_r(NULL, between, &rest)) {
+	for (folder = text ? strtok_r(text, " \t\n", &rest) : NULL; folder;
+	     folder = strtok_r(NULL, " \t\n", &rest)) {
 		if (*folder == '/')
 			add_folder(files, folder);
+	}
+}
+
+/* Of LD_LIBRARY_PATH: relative ones count, an empty one is the current. */
+static void add_path(struct files *files, char *path)
+{
+	while (path) {
+		char *next = strpbrk(path, ":;");
+
+		if (next)
+			*next++ = '\0';
+		add_folder(files, *path ? path : ".");
+		path = next;
 	}
 }
 
@@ -229,8 +257,7 @@ static void add_configured(struct files *files)
 		add_folders(files,
 			    source_read(inventory_format("etc/ld.so.conf.d/%s",
 							 names[i]),
-					&length, &err),
-			    " \t\n");
+					&length, &err));
 	}
 }
 
@@ -248,7 +275,7 @@ void doctor_check_libraries(struct doctor *doctor)
 	}
 	add_file(&files, own);
 	path = getenv("LD_LIBRARY_PATH"); /* NOLINT(concurrency-mt-unsafe) */
-	add_folders(&files, path ? inventory_copy(path) : NULL, ":");
+	add_path(&files, path && *path ? inventory_copy(path) : NULL);
 	add_configured(&files);
 	for (size_t i = 0; i < 3; i++)
 		add_folder(&files, folders[i]);
@@ -268,10 +295,30 @@ void doctor_check_libraries(struct doctor *doctor)
 
 /* ---- Python ---- */
 
+/* What to run to see it: not started, or its import. */
+static void warn_of_problem(struct doctor *doctor,
+			    const struct python_package *package)
+{
+	const char *python = inventory_quote(package->python);
+	bool is_started = strcmp(package->problem, "it cannot be started") != 0;
+
+	doctor_warn(doctor, "python",
+		    package->folder
+			    ? inventory_format("%s, from %s", package->problem,
+					       package->folder)
+			    : inventory_format("%s: %s", package->python,
+					       package->problem),
+		    "E-PY-1",
+		    inventory_format(is_started ? "%s -c 'import qbruntime'"
+						: "%s --version",
+				     python));
+}
+
 void doctor_check_python(struct doctor *doctor)
 {
 	struct python_package package;
 	struct stat own, other;
+	const char *folder, *mend;
 
 	if (source_get_sysroot()) {
 		doctor_skip(doctor, "python",
@@ -279,24 +326,14 @@ void doctor_check_python(struct doctor *doctor)
 		return;
 	}
 	collect_python(&package, doctor->timeout);
+	folder = inventory_quote(package.folder ?: "");
+	mend = inventory_format("%s -m pip uninstall qbruntime, or take the "
+				"folder above %s out of PYTHONPATH",
+				inventory_quote(package.python ?: ""), folder);
 	if (!package.python)
 		doctor_ok(doctor, "python", "no python3 in PATH");
-	else if (package.problem && package.folder)
-		doctor_warn(doctor, "python",
-			    inventory_format("import qbruntime fails, from %s",
-					     package.folder),
-			    "E-PY-1",
-			    inventory_format("%s -c 'import qbruntime' shows "
-					     "why",
-					     inventory_quote(package.python)));
 	else if (package.problem)
-		doctor_warn(doctor, "python",
-			    inventory_format("%s: %s", package.python,
-					     package.problem),
-			    "E-PY-1",
-			    inventory_format("%s -c 'import qbruntime' shows "
-					     "why",
-					     inventory_quote(package.python)));
+		warn_of_problem(doctor, &package);
 	else if (!package.folder)
 		doctor_ok(doctor, "python",
 			  inventory_format("%s has no package qbruntime",
@@ -306,9 +343,7 @@ void doctor_check_python(struct doctor *doctor)
 			    inventory_format("%s is another package of the "
 					     "name qbruntime",
 					     package.folder),
-			    "E-PY-2",
-			    inventory_format("%s -m pip uninstall qbruntime",
-					     inventory_quote(package.python)));
+			    "E-PY-2", mend);
 	else if (stat(package.library, &other) ||
 		 stat(collect_library_path(), &own) ||
 		 own.st_dev != other.st_dev || own.st_ino != other.st_ino)
@@ -316,10 +351,7 @@ void doctor_check_python(struct doctor *doctor)
 			    inventory_format("qbruntime in %s has its own "
 					     "library, %s",
 					     package.folder, package.library),
-			    "E-PY-3",
-			    inventory_format("%s -m pip uninstall qbruntime, "
-					     "or remove the other library",
-					     inventory_quote(package.python)));
+			    "E-PY-3", mend);
 	else
 		doctor_ok(doctor, "python",
 			  inventory_format("qbruntime %s in %s, same library",

@@ -57,6 +57,7 @@ static struct {
 static void end_at_timeout(int signal)
 {
 	(void)signal;
+	collect_end_python();
 	if (write(STDERR_FILENO, at_timeout.words, at_timeout.words_length) < 0)
 		_exit(6);
 	if (at_timeout.document && write(STDOUT_FILENO, at_timeout.document,
