@@ -95,7 +95,7 @@ def in_terminal(*words, columns=80, env=None):
         stdin=child,
         stdout=child,
         stderr=subprocess.DEVNULL,
-        env=environment(TERM="xterm-256color", **(env or {})),
+        env=environment(**{"TERM": "xterm-256color", **(env or {})}),
     ):
         os.close(child)
         out = b""

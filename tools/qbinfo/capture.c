@@ -3,7 +3,8 @@
  * doctor --capture: writes each file, link, folder and node that is looked at
  * to a new tree, as --sysroot reads it. What says who or where somebody is
  * goes through redact(): host name, and the control groups' paths. The
- * environment is cut to the variables of section 7, and nothing that holds
+ * environment is cut to the variables of section 7, with the values of those
+ * that are known and hold no path; nothing that holds
  * command lines or home folders is ever read.
  */
 #include <errno.h>
@@ -20,7 +21,8 @@
 static struct {
 	int folder;
 	const char *name;
-	int err; /* of the first write that failed */
+	int err;           /* of the first write that failed */
+	source_watch next; /* of --verbose; or NULL */
 } capture = { .folder = -1 };
 
 /* ---- writing ---- */
@@ -265,6 +267,14 @@ static void keep(enum source_kind kind, const char *path, const char *text,
 	}
 }
 
+static void tell(enum source_kind kind, const char *path, const char *text,
+		 size_t length)
+{
+	if (capture.next)
+		capture.next(kind, path, text, length);
+	keep(kind, path, text, length);
+}
+
 /* ---- start and end ---- */
 
 int capture_start(const char *folder)
@@ -282,7 +292,9 @@ int capture_start(const char *folder)
 		return fail(1, "%s cannot be opened: %s", folder,
 			    strerror(errno));
 	capture.name = folder;
-	source_set_watch(keep);
+	/* until the end it is no captured system */
+	write_file(SOURCE_PARTIAL, "", 0);
+	capture.next = source_set_watch(tell);
 	return 0;
 }
 
@@ -313,6 +325,23 @@ static void write_clock(const struct inventory *inventory)
 	write_file("clock", text, strlen(text));
 }
 
+/* A value may be a path or anything of a variable that nobody knows. */
+static const char *redact_value(const char *name, const char *value)
+{
+	char *text, *to;
+
+	if (!environment_is_known(name) || strchr(value, '/'))
+		return *value ? "set" : "";
+	to = text = inventory_alloc(2 * strlen(value) + 1);
+	for (; *value; value++) {
+		if (*value == '\n' || *value == '\\')
+			*to++ = '\\';
+		*to++ = *value == '\n' ? 'n' : *value;
+	}
+	*to = '\0';
+	return text;
+}
+
 /* Those of env[], whose collector has cut them down already. */
 static void write_environment(struct inventory *inventory)
 {
@@ -320,19 +349,25 @@ static void write_environment(struct inventory *inventory)
 
 	collect_environment(inventory);
 	for (const struct record *line = inventory->env->first; line;
-	     line = line->next)
-		text = inventory_format("%s%s=%s\n", text,
-					record_get_text(line, FIELD_ENV_NAME),
-					record_get_text(line, FIELD_ENV_VALUE));
+	     line = line->next) {
+		const char *name = record_get_text(line, FIELD_ENV_NAME);
+
+		text = inventory_format(
+			"%s%s=%s\n", text, name,
+			redact_value(name,
+				     record_get_text(line, FIELD_ENV_VALUE)));
+	}
 	write_file("env", text, strlen(text));
 }
 
 int capture_finish(struct inventory *inventory)
 {
-	source_set_watch(NULL);
+	(void)source_set_watch(capture.next);
 	write_environment(inventory);
 	write_devices(inventory);
 	write_clock(inventory);
+	if (!capture.err && unlinkat(capture.folder, SOURCE_PARTIAL, 0))
+		note(errno);
 	(void)close(capture.folder);
 	if (capture.err)
 		return fail(1, "%s cannot be written: %s", capture.name,

@@ -38,7 +38,11 @@ int cmd_model(struct request *request)
 			continue;
 		/* 8 is worse than 5: the file will never load */
 		worst = what.exit > worst ? what.exit : worst;
-		add_warning(inventory, what.message, "qbm verify");
+		add_warning(
+			inventory, what.message,
+			inventory_format(
+				"qbm verify %s",
+				inventory_quote(request->arguments.items[i])));
 		(void)fail_with(&what);
 	}
 	if (!inventory->models.num)

@@ -43,6 +43,20 @@ static const char *const visibility[] = {
 	"MBLT_DEVICES",
 };
 
+/* What capture.c escaped. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (*text == '\\' && (text[1] == '\\' || text[1] == 'n'))
+			*to++ = *++text == 'n' ? '\n' : '\\';
+		else
+			*to++ = *text;
+	}
+	*to = '\0';
+}
+
 /* The lines of the environment, NULL at the end: live, or DIR/env. */
 static char **get_lines(void)
 {
@@ -65,8 +79,10 @@ static char **get_lines(void)
 			*next++ = '\0';
 		else
 			next = text + strlen(text);
-		if (strchr(text, '='))
-			lines[num++] = text;
+		if (!strchr(text, '='))
+			continue;
+		unescape(text);
+		lines[num++] = text;
 	}
 	return lines;
 }
@@ -130,6 +146,15 @@ static const char *find_known(const char *name)
 			return variables[i].effect;
 	}
 	return NULL;
+}
+
+bool environment_is_known(const char *name)
+{
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		if (!strcmp(variables[i].name, name))
+			return true;
+	}
+	return false;
 }
 
 /* Effects come last: collect_hidden() changes the environment for a moment. */
@@ -241,11 +266,16 @@ static void set_pinned_limit(struct record *device)
 	uint64_t cgroup =
 		record_get_integer(device, FIELD_CGROUP_MEMORY, UINT64_MAX);
 	const char *kind = record_get_text(device, FIELD_KIND);
-	const char *from =
-		kind && !strcmp(kind, "software") ? "memory" : "driver";
+	bool is_software = kind && !strcmp(kind, "software");
+	uint64_t total =
+		record_get_integer(device, FIELD_DEVICE_TOTAL, UINT64_MAX);
+	const char *from = is_software ? "memory" : "driver";
 
 	if (bytes == UINT64_MAX)
 		return;
+	/* it has one memory for all */
+	if (is_software && total < bytes)
+		bytes = total;
 	if (cgroup <= bytes) {
 		bytes = cgroup;
 		from = "cgroup";

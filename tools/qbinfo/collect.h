@@ -74,6 +74,8 @@ void collect_environment(struct inventory *inventory);
 const char *environment_get(const char *name);
 /* The variable that decides which devices are visible; NULL: none is set. */
 const char *environment_get_deciding(void);
+/* A variable that the runtime reads, or an old name of one. */
+bool environment_is_known(const char *name);
 enum limit {
 	LIMIT_UNKNOWN,
 	LIMIT_NONE,

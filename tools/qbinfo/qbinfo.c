@@ -70,15 +70,19 @@ static void start_timer(const struct request *request)
 {
 	struct sigaction action = { .sa_handler = end_at_timeout };
 	struct itimerval timer = { .it_interval = { 0 } };
+	const char *folder = request->value[OPTION_CAPTURE];
 	struct failure what = {
 		.exit = 6,
-		.message = inventory_format("the limit of %g s (--timeout) ran "
-					    "out",
-					    request->timeout),
+		.message = inventory_format(
+			"the limit of %g s (--timeout) ran "
+			"out%s%s%s",
+			request->timeout, folder ? "; what is in " : "",
+			folder ?: "", folder ? " is not whole" : ""),
 	};
 	FILE *out;
 
-	at_timeout.words = inventory_format("qbinfo: %s\n", what.message);
+	at_timeout.words =
+		inventory_format("qbinfo: %s\n", print_safe(what.message));
 	at_timeout.words_length = strlen(at_timeout.words);
 	if (request->style.is_json || request->style.is_jsonl) {
 		out = open_memstream(&at_timeout.document,
@@ -112,8 +116,11 @@ static void set_style(struct request *request)
 {
 	const char *color = request->value[OPTION_COLOR] ?: "auto";
 	const char *none =
-		getenv("NO_COLOR"); /* NOLINT(concurrency-mt-unsafe) */
+		getenv("NO_COLOR");        /* NOLINT(concurrency-mt-unsafe) */
+	const char *term = getenv("TERM"); /* NOLINT(concurrency-mt-unsafe) */
 	bool is_terminal = isatty(STDOUT_FILENO);
+	bool is_colorful =
+		term && *term && strcmp(term, "dumb") != 0 && !(none && *none);
 	struct style *style = &request->style;
 
 	style->is_json = request->has[OPTION_JSON];
@@ -123,7 +130,7 @@ static void set_style(struct request *request)
 	style->has_boxes = is_terminal;
 	style->has_color =
 		!strcmp(color, "always") ||
-		(!strcmp(color, "auto") && is_terminal && !(none && *none));
+		(!strcmp(color, "auto") && is_terminal && is_colorful);
 }
 
 /* ---- --verbose ---- */
@@ -175,6 +182,11 @@ static int run(struct request *request)
 		return 0;
 	}
 	err = source_open(request->value[OPTION_SYSROOT]);
+	if (err == -EINPROGRESS)
+		return fail(8,
+			    "%s is not whole: the capture did not come to its "
+			    "end; capture anew",
+			    request->value[OPTION_SYSROOT]);
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
 	    (err && !request->has[OPTION_SYSROOT]))
 		return fail(1, "%s cannot be opened: %s",
@@ -184,7 +196,7 @@ static int run(struct request *request)
 		return fail(8, "%s cannot be read as a captured system: %s",
 			    request->value[OPTION_SYSROOT], strerror(-err));
 	if (request->has[OPTION_VERBOSE])
-		source_set_watch(tell_read);
+		(void)source_set_watch(tell_read);
 	if (request->has[OPTION_QUIET])
 		(void)!qbrt_set_log_level(QBRT_LOG_LEVEL_OFF);
 	set_style(request);

@@ -47,9 +47,12 @@ const char *source_get_sysroot(void)
 	return source.sysroot;
 }
 
-void source_set_watch(source_watch watch)
+source_watch source_set_watch(source_watch watch)
 {
+	source_watch before = source.watch;
+
 	source.watch = watch;
+	return before;
 }
 
 void source_tell(enum source_kind kind, const char *path, const char *text,
@@ -89,7 +92,13 @@ int source_open(const char *sysroot)
 	if (fd < 0)
 		return fd;
 	(void)close(fd);
-	return 0;
+	if (!sysroot)
+		return 0;
+	fd = open_below(SOURCE_PARTIAL, O_PATH);
+	if (fd < 0)
+		return 0;
+	(void)close(fd);
+	return -EINPROGRESS;
 }
 
 static int get_read_error(int err)

@@ -24,12 +24,16 @@ enum source_kind {
 typedef void (*source_watch)(enum source_kind kind, const char *path,
 			     const char *text, size_t length);
 
-/* sysroot NULL: the live system. 0, or -errno. */
+/* In a capture that did not come to its end. */
+#define SOURCE_PARTIAL "partial"
+
+/* sysroot NULL: the live system. 0, -EINPROGRESS: not whole, or -errno. */
 int source_open(const char *sysroot);
 void source_close(void);
 /* The folder as given, NULL when live. */
 const char *source_get_sysroot(void);
-void source_set_watch(source_watch watch);
+/* Returns the one before, NULL: none. */
+source_watch source_set_watch(source_watch watch);
 /* Tells the watch of what did not come from a file. */
 void source_tell(enum source_kind kind, const char *path, const char *text,
 		 size_t length);
