@@ -3,11 +3,15 @@
 
 import json
 import os
+import signal
 
 import cases
 import jsonschema
 import pytest
 import trees
+
+# who runs the tests in the background may have made the process ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
