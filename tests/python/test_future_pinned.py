@@ -9,7 +9,7 @@ import threading
 import weakref
 
 import pytest
-from runtime_cases import COPY64, count_fds, resident_kib, run_async, run_child
+from runtime_cases import COPY64, count_fds, has_fds, resident_kib, run_async, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -335,9 +335,8 @@ def test_all_may_be_dropped_while_it_is_in_flight():
         del last
         gc.collect()
         assert alive[0]() is None and alive[1]() is None
-        # the library ends it; the array keeps the pages
-        while view[63] != 63:
-            pass
+        # with the model it was disposed; the array keeps the pages
+        assert view.tolist() in ([0] * 64, list(range(64)))
         """,
         QBRUNTIME_SOFT_FAULT="slow:ns=50000000",
     )
@@ -443,7 +442,7 @@ def test_nothing_leaks(launched, x):
     gc.collect()
     for item, count in zip(counted, references):
         assert abs(sys.getrefcount(item) - count) < 50, item
-    assert count_fds() == fds and abs(len(gc.get_objects()) - objects) < 200
+    assert has_fds(fds) and abs(len(gc.get_objects()) - objects) < 200
     assert resident_kib() - before < 4096
 
 
