@@ -133,6 +133,18 @@ static void watch_signals(struct sigaction *kept)
 	}
 }
 
+/* Until their handlers know whom to end. */
+static void hold_signals(sigset_t *kept)
+{
+	sigset_t held;
+
+	(void)sigemptyset(&held);
+	(void)sigaddset(&held, SIGALRM);
+	for (size_t i = 0; i < NUM_FATAL; i++)
+		(void)sigaddset(&held, fatal[i]);
+	(void)sigprocmask(SIG_BLOCK, &held, kept);
+}
+
 static void restore_signals(const struct sigaction *kept)
 {
 	for (size_t i = 0; i < NUM_FATAL; i++)
@@ -185,21 +197,26 @@ static char *ask_python(const char *python, int64_t limit_ms,
 	int64_t end = get_ms() + limit_ms;
 	int pipes[2], status = 0;
 	pid_t child, parent = getpid();
+	sigset_t mask;
 	bool is_done;
 
 	*problem = "it cannot be started";
 	if (pipe2(pipes, O_CLOEXEC))
 		return NULL;
 	watch_signals(kept);
+	hold_signals(&mask);
 	child = fork();
 	if (!child) {
 		start_group(parent);
+		(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 		run_child(python, pipes[1]);
 	}
 	(void)close(pipes[1]);
-	if (child > 0) {
+	if (child > 0)
 		(void)setpgid(child, child);
-		asked = child;
+	asked = child > 0 ? child : 0;
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (child > 0) {
 		is_done = read_child(pipes[0], text, 8192, end) &&
 			  has_ended(child, end);
 		/* before it is waited for: until then the number is its own */
