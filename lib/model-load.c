@@ -113,15 +113,6 @@ static enum qbrt_status write_layer_hashes(struct qbrt_model *model)
 	return QBRT_OK;
 }
 
-static enum qbrt_status write_summary(struct qbrt_model *model)
-{
-	model->summary = qbrt_model_write_summary(model);
-	if (model->summary)
-		return QBRT_OK;
-	return qbrt_fail(QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY,
-			 "%s: no memory for a model", model->name);
-}
-
 /* Destroying waits for waiters, and a child of fork inherits some for ever. */
 void qbrt_model_release(struct qbrt_model *model)
 {
@@ -130,7 +121,7 @@ void qbrt_model_release(struct qbrt_model *model)
 		(void)pthread_cond_destroy(&model->retired);
 		(void)pthread_mutex_destroy(&model->launch_lock);
 	}
-	free(model->summary);
+	free(atomic_load(&model->summary));
 	free(model->layer_hashes);
 	free(model->name);
 	free(model->path);
@@ -202,8 +193,6 @@ static enum qbrt_status load(int fd, const char *path,
 		status = configure(new_model, config);
 	if (!status)
 		status = write_layer_hashes(new_model);
-	if (!status)
-		status = write_summary(new_model);
 	if (status) {
 		qbrt_model_release(new_model);
 		return status;

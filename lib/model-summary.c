@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A model in words, for people: all that its file says (MM12), written once at
- * load. The text is written twice, the first time only to be counted. Bytes of
+ * A model in words, for people: all that its file says (MM12), written when
+ * first asked for, which costs as much as a load does. The text is written twice, the first time only to be counted. Bytes of
  * the file are escaped, and of long lists of numbers the first ones are told,
  * so no file makes the text much longer than itself.
  */
@@ -290,7 +290,7 @@ static void add_all(struct text *text, const struct qbrt_model *model)
 	add_cache(text, model);
 }
 
-char *qbrt_model_write_summary(const struct qbrt_model *model)
+static char *write_summary(const struct qbrt_model *model)
 {
 	struct text text = { .used = 0 };
 
@@ -304,7 +304,22 @@ char *qbrt_model_write_summary(const struct qbrt_model *model)
 	return text.bytes;
 }
 
+/* Of threads that write it at once one's stays. */
 QBRT_API const char *qbrt_model_get_summary(const struct qbrt_model *model)
 {
-	return model ? model->summary : NULL;
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): const is for the caller */
+	struct qbrt_model *own = (struct qbrt_model *)(uintptr_t)model;
+	char *text, *stays;
+
+	if (!model)
+		return NULL;
+	stays = atomic_load(&own->summary);
+	if (stays)
+		return stays;
+	text = write_summary(model);
+	if (!text ||
+	    atomic_compare_exchange_strong(&own->summary, &stays, text))
+		return text;
+	free(text);
+	return stays;
 }

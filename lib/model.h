@@ -112,7 +112,8 @@ struct qbrt_model {
 	char *path;               /* as given; of a descriptor "" */
 	char *name;               /* for sentences: short, never empty */
 	char (*layer_hashes)[17]; /* per layer of the cache; NULL: no cache */
-	char *summary;            /* qbrt_model_get_summary */
+	/* model-summary.c's, NULL: nobody has asked for it */
+	_Atomic(char *) summary;
 	/* launch_lock; without it between enter and leave */
 	struct qbrt_launched *launched;
 	/* of the running launch, for getters; 0: not launched */
@@ -170,11 +171,6 @@ enum qbrt_status qbrt_model_check_fork(const struct qbrt_model *model);
 
 /* What load made; not launched, and nobody has a reference any more. */
 void qbrt_model_release(struct qbrt_model *model);
-
-/* ---- model-summary.c ---- */
-
-/* Of the loaded file, to be freed; NULL: no memory. */
-char *qbrt_model_write_summary(const struct qbrt_model *model);
 
 /* ---- model-jobs.c ---- */
 

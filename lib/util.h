@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arithmetic that cannot wrap unnoticed, rounding, the way from a member to
- * its struct, and answers in structs of any age. A hard limit of 90 lines: what has a home elsewhere goes there.
+ * its struct, and answers in structs of any age. A hard limit of 90 lines: what
+ * has a home elsewhere goes there.
  */
 #ifndef QBRT_UTIL_H
 #define QBRT_UTIL_H

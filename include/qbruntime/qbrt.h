@@ -1600,7 +1600,8 @@ uint32_t qbrt_model_get_identifier(const struct qbrt_model *model);
  * modes, metadata, then variants with their inputs and outputs (type, shape,
  * source tensor, whether the model normalises it, scale), and caches. UTF-8,
  * lines that end in \n, no other control characters; the words and their order
- * may change. Borrowed, as long as the model. Needs no device.
+ * may change. Written when first asked for; NULL: no memory for it. Borrowed,
+ * as long as the model. Needs no device.
  * Threads: any. Since: 0.1. Source: qbruntime Model.get_model_summary.
  */
 const char *qbrt_model_get_summary(const struct qbrt_model *model);

@@ -268,7 +268,7 @@ PyObject *qbpy_get_model_summary(PyObject *module, PyObject *args, PyObject *kw)
 		status = load_any_mode(PyBytes_AsString(path), &model);
 	qbpy_end_wait();
 	if (!qbpy_check(PyModule_GetState(module), status, NULL))
-		text = qbpy_text(qbrt_model_get_summary(model));
+		text = qbpy_summary(model);
 	free_model(model);
 	Py_DECREF(path);
 	return text;

@@ -262,12 +262,17 @@ static PyObject *get_model_path(PyObject *object, PyObject *none)
 	return PyUnicode_DecodeFSDefault(path ? path : "");
 }
 
+PyObject *qbpy_summary(const struct qbrt_model *model)
+{
+	const char *text = model ? qbrt_model_get_summary(model) : "";
+
+	return text ? qbpy_text(text) : PyErr_NoMemory();
+}
+
 static PyObject *get_summary(PyObject *object, PyObject *none)
 {
-	const char *text = qbrt_model_get_summary(self_of(object)->model);
-
 	(void)none;
-	return qbpy_text(text ? text : "");
+	return qbpy_summary(self_of(object)->model);
 }
 
 static PyObject *get_num_variants(PyObject *object, PyObject *none)

@@ -413,6 +413,7 @@ int qbpy_add_model(PyObject *module);
 PyObject *qbpy_estimate_memory(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *qbpy_get_model_summary(PyObject *module, PyObject *args,
 				 PyObject *kw);
+PyObject *qbpy_summary(const struct qbrt_model *model);
 const char *qbpy_model_device(const struct qbpy_model *self);
 extern PyMethodDef qbpy_model_info_methods[];
 extern PyMethodDef qbpy_array_methods[];
