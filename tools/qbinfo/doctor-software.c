@@ -12,117 +12,47 @@
 #include <qbruntime/qbrt.h>
 
 #include "collect.h"
+#include "digits.h"
 #include "doctor.h"
 #include "source.h"
 
 /* ---- the software NPU ---- */
 
-struct digits {
-	struct qbrt_accelerator *acc;
-	struct qbrt_model *model;
-	struct qbrt_pinned_memory *input, *output;
-	unsigned char images[16][64];
-	int answers[16];
-};
-
-/* Lines "number label answer", those with # are the licence. */
-static bool read_answers(const char *folder, int answers[16])
+static enum qbrt_status open_and_run(struct digits *digits,
+				     struct qbrt_accelerator **acc,
+				     const struct record *device,
+				     const char *folder, int *right)
 {
-	FILE *file = fopen(inventory_format("%s/digits-16.txt", folder), "re");
-	char line[256];
-	size_t num = 0;
-	int label;
+	enum qbrt_status status = qbrt_accelerator_open(
+		record_get_text(device, FIELD_NAME),
+		(int)record_get_integer(device, FIELD_NUMBER, 0), acc);
 
-	while (file && num < 16 && fgets(line, sizeof(line), file)) {
-		if (*line != '#' &&
-		    sscanf(line, "%*d %d %d", &label, &answers[num]) == 2)
-			num++;
-	}
-	if (file)
-		(void)fclose(file);
-	return num == 16;
-}
-
-static bool read_images(const char *folder, unsigned char images[16][64])
-{
-	FILE *file = fopen(inventory_format("%s/digits-16.u8", folder), "re");
-	bool is_whole = file && fread(images, 64, 16, file) == 16;
-
-	if (file)
-		(void)fclose(file);
-	return is_whole;
-}
-
-/* -1: a run failed; else how many answers are those recorded. */
-static int run_digits(struct digits *digits)
-{
-	int right = 0;
-
-	for (size_t i = 0; i < 16; i++) {
-		const float *scores;
-		int best = 0;
-
-		memcpy(qbrt_pinned_memory_get_data(digits->input),
-		       digits->images[i], 64);
-		if (qbrt_model_infer_pinned_memory(digits->model, NULL,
-						   &digits->input, 1,
-						   &digits->output, 1))
-			return -1;
-		scores = qbrt_pinned_memory_get_data(digits->output);
-		for (int j = 1; j < 10; j++) {
-			if (scores[j] > scores[best])
-				best = j;
-		}
-		right += best == digits->answers[i];
-	}
-	return right;
-}
-
-static bool is_digits_model(const struct digits *digits)
-{
-	return qbrt_pinned_memory_get_nbytes(digits->input) == 64 &&
-	       qbrt_pinned_memory_get_nbytes(digits->output) ==
-		       10 * sizeof(float);
-}
-
-static int open_and_run(struct digits *digits, const struct record *device,
-			const char *folder)
-{
-	if (qbrt_accelerator_open(
-		    record_get_text(device, FIELD_NAME),
-		    (int)record_get_integer(device, FIELD_NUMBER, 0),
-		    &digits->acc) ||
-	    qbrt_model_load(inventory_format("%s/digits.qbm", folder), NULL,
-			    &digits->model) ||
-	    qbrt_model_launch(digits->model, digits->acc) ||
-	    qbrt_model_alloc_input(digits->model, 0, &digits->input) ||
-	    qbrt_model_alloc_output(digits->model, 0, &digits->output))
-		return -1;
-	return is_digits_model(digits) ? run_digits(digits) : 0;
+	if (!status)
+		status = digits_launch(digits, *acc, folder);
+	return status ? status : digits_count(digits, right);
 }
 
 static void try_software(struct doctor *doctor, const struct record *device,
 			 const char *folder)
 {
-	struct digits digits = { .acc = NULL };
+	struct digits digits = { .model = NULL };
+	struct qbrt_accelerator *acc = NULL;
 	const char *id = record_get_text(device, FIELD_ID);
 	int right;
 
-	if (!read_answers(folder, digits.answers) ||
-	    !read_images(folder, digits.images)) {
+	if (!digits_read(&digits, folder)) {
 		doctor_fail(doctor, 10, "software",
 			    inventory_format("the digits in %s are not whole",
 					     folder),
 			    "E-SOFT-3", "install libqbruntime again");
 		return;
 	}
-	right = open_and_run(&digits, device, folder);
-	if (right < 0)
+	if (open_and_run(&digits, &acc, device, folder, &right))
 		doctor_fail(doctor, 10, "software",
 			    inventory_format("%s: %s", id, qbrt_error_detail()),
 			    "E-SOFT-1",
 			    doctor_get_soft_fix(qbrt_error_detail()));
-	else if (right < 16)
+	else if (right < DIGITS_NUM)
 		doctor_fail(doctor, 10, "software",
 			    inventory_format("%s gives %d of 16 recorded "
 					     "answers",
@@ -131,10 +61,8 @@ static void try_software(struct doctor *doctor, const struct record *device,
 	else
 		doctor_ok(doctor, "software",
 			  inventory_format("%s works: digits 16/16 right", id));
-	qbrt_pinned_memory_free(digits.input);
-	qbrt_pinned_memory_free(digits.output);
-	qbrt_model_free(digits.model);
-	qbrt_accelerator_close(digits.acc);
+	digits_free(&digits);
+	qbrt_accelerator_close(acc);
 }
 
 void doctor_check_software(struct doctor *doctor)
