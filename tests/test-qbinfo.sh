@@ -26,6 +26,13 @@ for folder in lib python tools examples; do
 		exit 1
 	}
 done
+(cd "$build/tests" && "$build/libtool" --quiet --mode=install cp qbinfo-bent "$stage/qbinfo-bent") \
+	>"$stage/log" 2>&1 || {
+	sed 's/^/# /' "$stage/log"
+	echo "not ok 1 - qbinfo-bent is there"
+	echo "1..1"
+	exit 1
+}
 package=$(find "$stage" -path '*/qbruntime/pinned_memory.py')
 sanitizer=
 case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
@@ -38,5 +45,6 @@ exec env PYTHONDONTWRITEBYTECODE=1 \
 	QBRUNTIME_TEST_STAGE="$stage" \
 	QBRUNTIME_TEST_PACKAGES="${package:+$(dirname "$(dirname "$package")")}" \
 	QBRUNTIME_TEST_SANITIZER="$sanitizer" \
+	QBRUNTIME_TEST_BENT="$stage/qbinfo-bent" \
 	QBRUNTIME_TEST_QBINFO="$(find "$stage" -name qbinfo -path '*/bin/*')" \
 	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider .

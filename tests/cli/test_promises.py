@@ -15,8 +15,8 @@ import trees
 ALL = [(command, name) for command in cases.COMMANDS for name in trees.names()]
 
 LIVE = [
-    pytest.param(name, marks=cases.one_library if name == "doctor" else ())
-    for name in cases.COMMANDS
+    pytest.param(words[0], marks=cases.one_library if name == "doctor" else ())
+    for name, words in {**cases.COMMANDS, **cases.LIVE_COMMANDS}.items()
 ]
 
 
@@ -101,9 +101,9 @@ def test_documents_are_valid_under_their_strict_schema(roots, validate, command,
 
 
 # I03
-@pytest.mark.parametrize("command", LIVE)
-def test_live_documents_are_valid_too(validate, command):
-    validate(cases.data(*cases.COMMANDS[command][0]))
+@pytest.mark.parametrize("words", LIVE)
+def test_live_documents_are_valid_too(validate, words):
+    validate(cases.data(*words))
     done = cases.run("show", "nothing", "--json")
     validate(json.loads(done.stdout))
 
@@ -167,8 +167,8 @@ def test_one_list_of_fields_is_used_everywhere():
     places = [(entry[0], entry[2]) for entry in fields]
     assert len(places) == len(set(places))
     letters = {"list": "L", "show": "R", "summary": "S", "model": "M", "doctor": "D"}
-    letters["caps"] = "C"
-    lists = {"model": "MODELS", "doctor": "CHECKS"}
+    letters.update({"caps": "C", "validate": "A"})
+    lists = {"model": "MODELS", "doctor": "CHECKS", "validate": "TESTS"}
     for command, letter in letters.items():
         name = lists.get(command, "DEVICES")
         wanted = [
@@ -178,7 +178,7 @@ def test_one_list_of_fields_is_used_everywhere():
         lines = cases.text(command, *argument, "-o", "help").splitlines()
         assert lines[0].split() == ["PATH", "HEADING", "TYPE", "UNIT", "COMMANDS"]
         assert [line.split()[0] for line in lines[1:]] == wanted
-        key = {"MODELS": "models", "CHECKS": "checks"}.get(name, "devices")
+        key = name.lower()
         schema = json.loads(cases.text("schema", command))["properties"][key]["items"]
         assert sorted(_paths(schema)) == sorted(wanted)
 
@@ -221,11 +221,12 @@ def test_a_closed_pipe_ends_it_silently(roots):
 
 
 # I12
-@pytest.mark.parametrize("command", cases.COMMANDS)
+@pytest.mark.parametrize("command", [*cases.COMMANDS, *cases.LIVE_COMMANDS])
 def test_a_failed_write_is_a_failure(roots, command):
+    root = ["--sysroot", roots / "mixed"] if command in cases.COMMANDS else []
     for words in cases.modes(command):
         with open("/dev/full", "wb") as out:
-            done = cases.run(*words, "--sysroot", roots / "mixed", stdout=out)
+            done = cases.run(*words, *root, stdout=out)
         assert done.returncode == 1
         assert b"standard output cannot be written" in done.stderr
 
@@ -277,13 +278,11 @@ def test_a_suspended_device_is_not_woken(roots):
 
 
 # I17
-@pytest.mark.parametrize("command", LIVE)
-def test_ordinary_users_get_results(command):
+@pytest.mark.parametrize("words", LIVE)
+def test_ordinary_users_get_results(words):
     if os.geteuid():
         pytest.skip("only root can become another user")
-    done = cases.run(
-        *cases.COMMANDS[command][0], user=65534, group=65534, extra_groups=[], cwd="/"
-    )
+    done = cases.run(*words, user=65534, group=65534, extra_groups=[], cwd="/")
     assert done.returncode == 0, done
     assert done.stdout
 

@@ -27,7 +27,22 @@ WRONG = [
     ("caps -d 0 -d 1", "one device"),
     ("caps -b", "--bytes"),
     ("caps -t memory", "--topic"),
-    ("validate", "validate"),
+    ("valdate", "validate"),
+    ("validate 0 1", "takes one"),
+    ("validate 0 -d 0", "both"),
+    ("validate -t memory", "--topic"),
+    ("validate --sysroot /", "--sysroot"),
+    ("validate --test", "TEST"),
+    ("validate --test opn", "nearest is open"),
+    ("validate --test xyzzy", "accounting"),
+    ("validate --repeat 0", "from 1 to 1000000000, but got 0"),
+    ("validate --repeat 1000000001", "1000000001"),
+    ("validate --repeat 18446744073709551617", "from 1 to"),
+    ("validate --repeat -1", "-1"),
+    ("validate --repeat 1e3", "1e3"),
+    ("validate --repeat 5 --test ops", "the test repeat"),
+    ("validate --destructive --test ops", "the test reset"),
+    ("doctor --test ops", "--test"),
     ("bench", "bench"),
     ("stat", "stat"),
     ("reset 0", "reset"),
@@ -220,7 +235,8 @@ def test_examples_of_help_are_real(roots):
         assert f"Example: {example}\n" in cases.text(name, "--help")
         words = shlex.split(example)
         assert words[0] == "qbinfo"
-        more = [] if name == "model" else ["--sysroot", roots / "mixed"]
+        is_live = name == "model" or name in cases.LIVE_COMMANDS
+        more = [] if is_live else ["--sysroot", roots / "mixed"]
         assert cases.text(*words[1:], *more, cwd=cases.TOP / "examples")
 
 
@@ -236,6 +252,7 @@ def test_schemas_are_valid_and_described():
         "summary",
         "doctor",
         "caps",
+        "validate",
         "error",
     ]
     for name in names:

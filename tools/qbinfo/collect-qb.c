@@ -281,10 +281,9 @@ static void set_bus(struct record *device, const char *address, bool is_soft)
 		set_text(device, FIELD_BUS_TYPE, "platform");
 }
 
-static void add_device(struct inventory *inventory,
-		       const struct qbrt_device_info *info)
+void collect_info(struct inventory *inventory, struct record *device,
+		  const struct qbrt_device_info *info)
 {
-	struct record *device = records_add(&inventory->devices);
 	bool is_soft =
 		qbrt_device_info_get_kind(info) == QBRT_DEVICE_KIND_SOFTWARE;
 	int numa = qbrt_device_info_get_numa_node(info);
@@ -351,7 +350,8 @@ void collect_devices(struct inventory *inventory)
 		return;
 	}
 	for (size_t i = 0; i < num_infos; i++)
-		add_device(inventory, infos[i]);
+		collect_info(inventory, records_add(&inventory->devices),
+			     infos[i]);
 	qbrt_device_info_list_free(infos, num_infos);
 }
 

@@ -18,6 +18,9 @@ void collect_tool(struct inventory *inventory);
  * before), replies and devices.json. A failure is kept in inventory->failed.
  */
 void collect_devices(struct inventory *inventory);
+/* What info tells of one device; device: a new record. */
+void collect_info(struct inventory *inventory, struct record *device,
+		  const struct qbrt_device_info *info);
 /* driver.*: after the devices and the nodes. */
 void collect_driver(struct inventory *inventory);
 /* Ids of devices that the visibility variables hide, or NULL. Live only. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The digits model that comes with the library, and its 16 stored digits with
- * the answers that were recorded: for doctor.
+ * the answers that were recorded: for doctor and validate.
  */
 #ifndef QBINFO_DIGITS_H
 #define QBINFO_DIGITS_H

@@ -138,6 +138,8 @@ static void take(struct request *request, enum option option,
 		add_word(&request->devices, argument);
 	if (option == OPTION_TOPIC)
 		add_word(&request->topics, argument);
+	if (option == OPTION_TEST)
+		add_word(&request->tests, argument);
 }
 
 /* Behind the dashes: a name, or name=value. next: the word after it, or NULL. */
@@ -406,7 +408,7 @@ static void print_exit_codes(FILE *out)
 {
 	static const char *const texts[] = {
 		"done; fields that are not available do not change it",
-		"internal error, write error",
+		"internal error, write error, a failed test of validate",
 		"option, argument or command wrong",
 		"the chosen device does not exist",
 		"a node exists and may not be opened",

@@ -13,8 +13,8 @@
 #define VALUE_COLUMN 24
 #define VALUE_WIDTH 12
 
-static const char *paint(const struct style *style, const char *color,
-			 const char *text)
+const char *print_paint(const struct style *style, const char *color,
+			const char *text)
 {
 	return style->has_color
 		       ? inventory_format("\033[%sm%s\033[0m", color, text)
@@ -220,9 +220,9 @@ static void print_check(FILE *out, const struct record *check,
 	const char *word = "ok    ";
 
 	if (!strcmp(state, "fail"))
-		word = paint(style, "31", "FAIL  ");
+		word = print_paint(style, "31", "FAIL  ");
 	else if (!strcmp(state, "warn"))
-		word = paint(style, "33", "warn  ");
+		word = print_paint(style, "33", "warn  ");
 	else if (!strcmp(state, "skip"))
 		word = "skip  ";
 	(void)fprintf(out, "%s%-12s%s", word,
@@ -403,6 +403,9 @@ static void print_one(FILE *out, const struct document *document,
 	case FORM_CAPS:
 		print_caps(out, part, style);
 		break;
+	case FORM_TESTS:
+		print_tests(out, part->records, style);
+		break;
 	case FORM_MODELS:
 		print_models(out, part->records, style);
 		break;
@@ -441,7 +444,8 @@ void print_text(FILE *out, const struct document *document,
 		(void)fputc('\n', out);
 	for (const struct warning *warning = inventory->warnings; warning;
 	     warning = warning->next)
-		(void)fprintf(out, "%s %s (%s)\n", paint(style, "33", "!"),
+		(void)fprintf(out, "%s %s (%s)\n",
+			      print_paint(style, "33", "!"),
 			      print_safe(warning->text),
 			      print_safe(warning->command));
 }

@@ -140,6 +140,13 @@ static const char *print_integer(const struct value *value, enum unit unit,
 	return inventory_format("%" PRIu64, number);
 }
 
+const char *print_amount(uint64_t number, enum unit unit)
+{
+	struct value value = { .integer.magnitude = number };
+
+	return print_integer(&value, unit, false);
+}
+
 static const char *print_number(double number, enum unit unit)
 {
 	switch (unit) {

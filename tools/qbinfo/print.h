@@ -19,8 +19,9 @@ enum form {
 	FORM_MODELS,
 	FORM_CHECKS,
 	FORM_PARTS,
-	FORM_CAPS, /* name=value of one device */
-	FORM_DATA  /* no text: JSON alone */
+	FORM_CAPS,  /* name=value of one device */
+	FORM_TESTS, /* a line per test of validate, and their sums */
+	FORM_DATA   /* no text: JSON alone */
 };
 
 /* A member of the document: a list, or one record. */
@@ -71,6 +72,8 @@ struct style {
 const char *print_value(const struct value *value, enum field_id field,
 			bool is_plain);
 bool print_is_number(enum field_id field);
+/* A number in a sentence, as values of that unit are printed. */
+const char *print_amount(uint64_t number, enum unit unit);
 /* Control bytes and what is no UTF-8 as \xNN. */
 const char *print_safe(const char *text);
 /* UTF-8 without control characters but line feeds and tabs: for JSON. */
@@ -101,6 +104,11 @@ void print_checks(FILE *out, const struct records *checks,
 		  const struct style *style);
 void print_parts(FILE *out, const struct document *document);
 void print_caps(FILE *out, const struct part *part, const struct style *style);
+void print_tests(FILE *out, const struct records *tests,
+		 const struct style *style);
+/* With that colour, if there is any: "31" is red. */
+const char *print_paint(const struct style *style, const char *color,
+			const char *text);
 void print_models(FILE *out, const struct records *models,
 		  const struct style *style);
 void print_field_help(FILE *out, const enum field_id *fields,

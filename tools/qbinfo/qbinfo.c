@@ -66,7 +66,7 @@ static void end_at_timeout(int signal)
 	_exit(6);
 }
 
-static void start_timer(const struct request *request)
+void start_timer(const struct request *request, const char *where)
 {
 	struct sigaction action = { .sa_handler = end_at_timeout };
 	struct itimerval timer = { .it_interval = { 0 } };
@@ -75,15 +75,19 @@ static void start_timer(const struct request *request)
 		.exit = 6,
 		.message = inventory_format(
 			"the limit of %g s (--timeout) ran "
-			"out%s%s%s",
-			request->timeout, folder ? "; what is in " : "",
-			folder ?: "", folder ? " is not whole" : ""),
+			"out%s%s%s%s%s",
+			request->timeout, *where ? " in " : "", where,
+			folder ? "; what is in " : "", folder ?: "",
+			folder ? " is not whole" : ""),
 	};
 	FILE *out;
 
+	stop_timer();
 	at_timeout.words =
 		inventory_format("qbinfo: %s\n", print_safe(what.message));
 	at_timeout.words_length = strlen(at_timeout.words);
+	free(at_timeout.document);
+	at_timeout.document = NULL;
 	if (request->style.is_json || request->style.is_jsonl) {
 		out = open_memstream(&at_timeout.document,
 				     &at_timeout.document_length);
@@ -103,7 +107,7 @@ static void start_timer(const struct request *request)
 }
 
 /* Who reads the output may take as long as he likes. */
-static void stop_timer(void)
+void stop_timer(void)
 {
 	const struct itimerval timer = { .it_interval = { 0 } };
 
@@ -149,6 +153,11 @@ static void tell_read(enum source_kind kind, const char *path, const char *text,
 		(void)fprintf(stderr, "qbinfo: found %s\n", full);
 }
 
+void say_verbose(const char *words)
+{
+	(void)fprintf(stderr, "qbinfo: %s\n", print_safe(words));
+}
+
 static double get_seconds(void)
 {
 	struct timespec now;
@@ -170,6 +179,7 @@ static int run(struct request *request)
 		[COMMAND_SCHEMA] = cmd_schema,
 		[COMMAND_DOCTOR] = cmd_doctor,
 		[COMMAND_CAPS] = cmd_caps,
+		[COMMAND_VALIDATE] = cmd_validate,
 	};
 	int err;
 
@@ -200,7 +210,7 @@ static int run(struct request *request)
 	if (request->has[OPTION_QUIET])
 		(void)!qbrt_set_log_level(QBRT_LOG_LEVEL_OFF);
 	set_style(request);
-	start_timer(request);
+	start_timer(request, "");
 	return functions[request->command](request);
 }
 

@@ -32,7 +32,7 @@ struct request {
 	enum command command;
 	bool has[NUM_OPTIONS];
 	const char *value[NUM_OPTIONS]; /* of the last one */
-	struct words devices, topics, arguments;
+	struct words devices, topics, tests, arguments;
 	double timeout;
 	struct style style;
 	FILE *out;
@@ -53,6 +53,11 @@ int fail(int code, const char *format, ...)
 /* The same with members of the error object; NULL where there is none. */
 int fail_with(const struct failure *failure);
 const struct failure *get_failure(void);
+/* From now on --timeout counts; where: a word of what is done then, or "". */
+void start_timer(const struct request *request, const char *where);
+void stop_timer(void);
+/* A line of --verbose. */
+void say_verbose(const char *words);
 /* The nearest of words, NULL if none is near. */
 const char *get_nearest(const char *word, const char *const *words, size_t num);
 
@@ -78,6 +83,7 @@ int cmd_summary(struct request *request);
 int cmd_schema(struct request *request);
 int cmd_doctor(struct request *request);
 int cmd_caps(struct request *request);
+int cmd_validate(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);
