@@ -15,6 +15,15 @@ struct qbrt_counters {
 	atomic_ulong pooled_nbytes;   /* freed buffers kept for reuse, now */
 	atomic_ulong buffer_requests; /* BO_CREATE and GEM_CLOSE, total */
 	atomic_ulong unmapped_errors; /* Q612: 0 in every contract test */
+	/* of struct qbrt_bridge_stats */
+	atomic_ulong storages;
+	atomic_ulong tensors;
+	atomic_ulong exports_legacy;
+	atomic_ulong exports_versioned;
+	atomic_ulong exports_owned_c;
+	atomic_ulong exports_borrowed; /* total */
+	atomic_ulong deferred_releases;
+	atomic_ulong host_blocks; /* total */
 };
 
 extern struct qbrt_counters qbrt_counters;

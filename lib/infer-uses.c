@@ -147,8 +147,8 @@ static enum qbrt_status check_contents(const struct qbrt_inference *inference)
 		if (qbrt_storage_is_open(get_input(inference, i), true))
 			return refuse_open(inference, "input", i);
 		if (!(inference->late_inputs >> i & 1))
-			status = qbrt_pinned_memory_check_valid(
-				inference->inputs[i]);
+			status = qbrt_storage_check_valid(
+				inference->inputs[i]->storage);
 	}
 	for (size_t i = 0; i < inference->num_outputs && !status; i++)
 		if (qbrt_storage_is_open(get_output(inference, i), false))

@@ -37,46 +37,12 @@ qbrt_pinned_memory_query(const struct qbrt_pinned_memory *mem, bool *ready)
 	return QBRT_OK;
 }
 
-/* false: another job writes it by now. The sentence stays within a use alone. */
-static bool judge(const struct qbrt_pinned_memory *mem,
-		  enum qbrt_status *status)
-{
-	*status = QBRT_OK;
-	if (qbrt_storage_is_valid(mem->storage))
-		return true;
-	if (!qbrt_storage_begin_read(mem->storage))
-		return false;
-	*status = qbrt_pinned_memory_check_valid(mem);
-	qbrt_storage_end_read(mem->storage);
-	return true;
-}
-
 QBRT_API enum qbrt_status
 qbrt_pinned_memory_wait(const struct qbrt_pinned_memory *mem, int64_t timeout)
 {
 	enum qbrt_status status = check(mem, "qbrt_pinned_memory_wait");
-	int64_t deadline_ns = timeout < 0 ? INT64_MAX : 0;
-	int err;
 
-	if (status)
-		return status;
-	if (timeout > 0)
-		deadline_ns = qbrt_deadline_ns(timeout);
-	do {
-		err = qbrt_storage_wait_written(mem->storage, deadline_ns);
-	} while (!err && !judge(mem, &status));
-	if (err == -ETIME)
-		return qbrt_fail(QBRT_TIMED_OUT,
-				 "the memory is still being written after %lld "
-				 "ns; the job goes on",
-				 (long long)timeout);
-	if (err == -EDEADLK)
-		return qbrt_storage_fail_asking();
-	if (err)
-		return qbrt_fail(QBRT_INTERRUPTED,
-				 "the interrupt function ended the wait for "
-				 "the memory; the job goes on");
-	return status;
+	return status ? status : qbrt_storage_wait(mem->storage, timeout);
 }
 
 /* One more bracket; false: there are too many. */
@@ -182,7 +148,7 @@ static enum qbrt_status begin_read(struct qbrt_pinned_memory *mem)
 
 	if (status)
 		return status;
-	status = qbrt_pinned_memory_check_valid(mem);
+	status = qbrt_storage_check_valid(storage);
 	if (!status)
 		status = open_bracket(storage, false);
 	qbrt_storage_end_read(storage);

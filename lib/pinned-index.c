@@ -69,7 +69,7 @@ qbrt_pinned_memory_begin_read(const struct qbrt_pinned_memory *mem)
 
 	if (status)
 		return status;
-	status = qbrt_pinned_memory_check_valid(mem);
+	status = qbrt_storage_check_valid(mem->storage);
 	if (status)
 		qbrt_storage_end_read(mem->storage);
 	return status;
@@ -91,7 +91,7 @@ enum qbrt_status qbrt_pinned_memory_begin_write(struct qbrt_pinned_memory *mem,
 	if (status)
 		return status;
 	if (!is_whole)
-		status = qbrt_pinned_memory_check_valid(mem);
+		status = qbrt_storage_check_valid(mem->storage);
 	if (status)
 		qbrt_storage_end_write(mem->storage);
 	return status;

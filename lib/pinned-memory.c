@@ -161,21 +161,6 @@ err_free:
 	return status;
 }
 
-enum qbrt_status
-qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem)
-{
-	const struct qbrt_storage *storage = mem->storage;
-	enum qbrt_status status = atomic_load_explicit(&storage->invalid_status,
-						       memory_order_acquire);
-
-	if (status == QBRT_OK)
-		return QBRT_OK;
-	return qbrt_fail(QBRT_TENSOR_INVALID,
-			 "the job that wrote this buffer failed with %s: %s; "
-			 "fill it, or write all of it, to use it again",
-			 qbrt_status_name(status), storage->invalid_detail);
-}
-
 QBRT_API enum qbrt_status
 qbrt_pinned_memory_alloc(struct qbrt_accelerator *acc, enum qbrt_dtype dtype,
 			 const int64_t *shape, size_t ndim,

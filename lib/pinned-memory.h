@@ -40,13 +40,6 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 			    const struct qbrt_pinned_options *options,
 			    struct qbrt_pinned_memory **mem);
 
-/*
- * QBRT_TENSOR_INVALID with the first error's sentence when a failed job left
- * the contents half written, else QBRT_OK. In a use of the storage.
- */
-enum qbrt_status
-qbrt_pinned_memory_check_valid(const struct qbrt_pinned_memory *mem);
-
 /* ---- pinned-index.c: what accesses of the host have in common ---- */
 
 static inline bool qbrt_pinned_memory_has_null(const void *mem,

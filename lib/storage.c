@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "counters.h"
 #include "futex.h"
 #include "interrupt.h"
 #include "status.h"
@@ -27,6 +28,7 @@ struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 		return NULL;
 	storage->device = qbrt_device_ref(device);
 	storage->buffer = *buffer;
+	storage->is_deferred = false;
 	atomic_init(&storage->references, 1);
 	atomic_init(&storage->uses, 0);
 	atomic_init(&storage->waiters, 0);
@@ -34,6 +36,24 @@ struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 	atomic_init(&storage->brackets, 0);
 	atomic_init(&storage->invalid_status, QBRT_OK);
 	storage->invalid_detail[0] = '\0';
+	qbrt_storage_add_to_find(storage);
+	qbrt_count(storages);
+	return storage;
+}
+
+struct qbrt_storage *qbrt_storage_alloc_foreign(qbrt_release_function release,
+						void *arg, bool is_deferred)
+{
+	struct qbrt_storage *storage = malloc(sizeof(*storage));
+
+	if (!storage)
+		return NULL;
+	storage->device = NULL;
+	atomic_init(&storage->references, 1);
+	storage->release = release;
+	storage->release_arg = arg;
+	storage->is_deferred = is_deferred && release;
+	qbrt_count(storages);
 	return storage;
 }
 
@@ -44,14 +64,82 @@ struct qbrt_storage *qbrt_storage_ref(struct qbrt_storage *storage)
 	return storage;
 }
 
+/* Storages whose release waits for a thread that may run it, last one first. */
+static _Atomic(struct qbrt_storage *) deferred;
+
+static void defer(struct qbrt_storage *storage)
+{
+	struct qbrt_storage *first = atomic_load(&deferred);
+
+	qbrt_count(deferred_releases);
+	do {
+		storage->next_deferred = first;
+	} while (!atomic_compare_exchange_weak(&deferred, &first, storage));
+}
+
+/* No lock is held: it may be anybody's function. */
+static void release(struct qbrt_storage *storage)
+{
+	qbrt_release_function function = storage->release;
+	void *arg = storage->release_arg;
+
+	free(storage);
+	qbrt_uncount(storages);
+	if (function)
+		function(arg);
+}
+
 void qbrt_storage_unref(struct qbrt_storage *storage)
 {
 	if (!storage || atomic_fetch_sub_explicit(&storage->references, 1,
 						  memory_order_acq_rel) != 1)
 		return;
+	if (!storage->device) {
+		if (storage->is_deferred)
+			defer(storage);
+		else
+			release(storage);
+		return;
+	}
+	qbrt_storage_remove_from_find(storage);
 	qbrt_device_give_buffer(storage->device, &storage->buffer);
 	qbrt_device_unref(storage->device);
 	free(storage);
+	qbrt_uncount(storages);
+}
+
+/* The first that was deferred first. */
+static struct qbrt_storage *take_deferred(void)
+{
+	struct qbrt_storage *last = atomic_exchange(&deferred, NULL);
+	struct qbrt_storage *first = NULL;
+
+	while (last) {
+		struct qbrt_storage *next = last->next_deferred;
+
+		last->next_deferred = first;
+		first = last;
+		last = next;
+	}
+	return first;
+}
+
+QBRT_API enum qbrt_status qbrt_bridge_drain(size_t *num_released)
+{
+	struct qbrt_storage *storage;
+	size_t num = 0;
+
+	while (atomic_load(&deferred))
+		for (storage = take_deferred(); storage; num++) {
+			struct qbrt_storage *next = storage->next_deferred;
+
+			qbrt_uncount(deferred_releases);
+			release(storage);
+			storage = next;
+		}
+	if (num_released)
+		*num_released = num;
+	return QBRT_OK;
 }
 
 /* Sequentially consistent, so that it sees the count of who is to wait. */
@@ -255,17 +343,4 @@ enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
 		return QBRT_OK;
 	give_up_write(storage);
 	return fail_wait(err);
-}
-
-void qbrt_storage_invalidate(struct qbrt_storage *storage,
-			     enum qbrt_status status, const char *detail)
-{
-	if (atomic_load_explicit(&storage->invalid_status,
-				 memory_order_relaxed) != QBRT_OK)
-		return;
-	(void)snprintf(storage->invalid_detail, sizeof(storage->invalid_detail),
-		       "%s", detail);
-	/* last, so that who sees it sees the sentence */
-	atomic_store_explicit(&storage->invalid_status, status,
-			      memory_order_release);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One allocation: its buffer, who uses it, and whether its contents count.
- * Pinned memory (and later tensors) are views of a storage. Inputs wait,
+ * One allocation: its buffer, who uses it, and whether its contents count; or
+ * memory of others, with what gives it back. Pinned memory and tensors are
+ * views of a storage. Inputs wait,
  * outputs refuse: a job takes all its uses at once, before it is submitted,
  * by one atomic per buffer; it never holds one while it waits for another, so
  * no order of buffers can deadlock. An access of the host is a use too, of one
@@ -34,9 +35,19 @@
 	((UINT64_C(1) << QBRT_STORAGE_MAX_BRACKETS) - 1)
 
 struct qbrt_storage {
-	struct qbrt_device *device; /* a reference */
+	/* a reference; NULL: memory of others, of which only release is set */
+	struct qbrt_device *device;
 	struct qbrt_buffer buffer;
 	atomic_uint references;
+	/* memory of others */
+	qbrt_release_function release; /* NULL: nothing is to be done */
+	void *release_arg;
+	bool is_deferred; /* qbrt_bridge_drain() releases it */
+	struct qbrt_storage *next_deferred;
+	/* storage-find.c's tree, by address */
+	struct qbrt_storage *left;
+	struct qbrt_storage *right;
+	uint32_t priority;
 	/* readers, and in the top bits who writes, waits to, or holds it */
 	atomic_uint uses;
 	atomic_uint waiters; /* threads that wait for a change of the uses */
@@ -54,8 +65,22 @@ struct qbrt_storage {
 /* Takes over buffer; holds a reference on device. NULL: no memory. */
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 					const struct qbrt_buffer *buffer);
+/*
+ * Of memory of others: nobody but its owner knows who uses it, so all below but
+ * ref and unref are for storages with a device. NULL: no memory.
+ */
+struct qbrt_storage *qbrt_storage_alloc_foreign(qbrt_release_function release,
+						void *arg, bool is_deferred);
 struct qbrt_storage *qbrt_storage_ref(struct qbrt_storage *storage);
 void qbrt_storage_unref(struct qbrt_storage *storage);
+
+/*
+ * storage-find.c: the storage of this process's devices that all bytes from
+ * begin to end lie in, with a reference; NULL: none.
+ */
+struct qbrt_storage *qbrt_storage_find(uintptr_t begin, uintptr_t end);
+void qbrt_storage_add_to_find(struct qbrt_storage *storage);
+void qbrt_storage_remove_from_find(struct qbrt_storage *storage);
 
 /* Something has changed that threads may wait for. */
 void qbrt_storage_tell_waiters(struct qbrt_storage *storage);
@@ -164,6 +189,19 @@ enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage);
  */
 void qbrt_storage_invalidate(struct qbrt_storage *storage,
 			     enum qbrt_status status, const char *detail);
+/*
+ * QBRT_TENSOR_INVALID with the first error's sentence when a failed job left
+ * the contents half written, else QBRT_OK. In a use.
+ */
+enum qbrt_status qbrt_storage_check_valid(const struct qbrt_storage *storage);
+
+/*
+ * Until no job writes it, at most timeout ns, negative for no limit; then its
+ * validity. Without a use.
+ */
+enum qbrt_status qbrt_storage_wait(struct qbrt_storage *storage,
+				   int64_t timeout);
+
 /* In a use. */
 static inline bool qbrt_storage_is_valid(const struct qbrt_storage *storage)
 {

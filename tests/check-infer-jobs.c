@@ -182,7 +182,7 @@ START_TEST(a_job_that_is_not_taken_changes_nothing)
 	if (refusals[_i].err == ETIME || refusals[_i].err == ENOMEM)
 		ck_assert_detail("nothing ran, the outputs are unchanged");
 	ck_assert(holds(rig.out, 9));
-	ck_assert_ok(qbrt_pinned_memory_check_valid(rig.out));
+	ck_assert_ok(qbrt_storage_check_valid(rig.out->storage));
 	ck_assert_uint_eq(get_counters(rig.model).submitted, 0);
 	ck_assert_ok(rig_infer(&rig, NULL));
 	ck_assert(holds(rig.out, 1));
@@ -240,7 +240,7 @@ START_TEST(a_result_that_is_lost_invalidates_the_outputs)
 	ck_assert_detail("lost");
 	ck_assert_uint_eq(get_counters(rig.model).submitted, 1);
 	ck_assert_uint_eq(get_counters(rig.model).failed, 1);
-	ck_assert_status(qbrt_pinned_memory_check_valid(rig.out),
+	ck_assert_status(qbrt_storage_check_valid(rig.out->storage),
 			 QBRT_TENSOR_INVALID);
 	rig_close(&rig);
 }
@@ -299,7 +299,7 @@ START_TEST(a_limit_that_has_passed_changes_nothing)
 	ck_assert_status(rig_infer(&rig, &late), QBRT_ACC_NPU_TIMEOUT);
 	ck_assert_detail("nothing ran, the outputs are unchanged");
 	ck_assert(holds(rig.out, 9));
-	ck_assert_ok(qbrt_pinned_memory_check_valid(rig.out));
+	ck_assert_ok(qbrt_storage_check_valid(rig.out->storage));
 	ck_assert_uint_eq(get_counters(rig.model).submitted, 0);
 	rig_close(&rig);
 }

@@ -360,15 +360,15 @@ START_TEST(what_a_failed_job_left_is_told_with_its_sentence)
 	open_device();
 	ck_assert_ok(qbrt_pinned_memory_alloc(acc, QBRT_DTYPE_UINT8, shape, 1,
 					      NULL, &mem));
-	ck_assert_ok(qbrt_pinned_memory_check_valid(mem));
+	ck_assert_ok(qbrt_storage_check_valid(mem->storage));
 	qbrt_storage_invalidate(mem->storage, QBRT_ACC_NPU_TIMEOUT,
 				"job 7 took longer than 10 ms");
-	ck_assert_status(qbrt_pinned_memory_check_valid(mem),
+	ck_assert_status(qbrt_storage_check_valid(mem->storage),
 			 QBRT_TENSOR_INVALID);
 	ck_assert_detail("Acc_NPUTimeout");
 	ck_assert_detail("job 7 took longer than 10 ms");
 	qbrt_storage_validate(mem->storage);
-	ck_assert_ok(qbrt_pinned_memory_check_valid(mem));
+	ck_assert_ok(qbrt_storage_check_valid(mem->storage));
 	qbrt_pinned_memory_free(mem);
 	qbrt_accelerator_close(acc);
 }

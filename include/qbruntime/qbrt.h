@@ -270,6 +270,19 @@ enum qbrt_layout {
 #define QBRT_INFER_CHW 0x8u
 #define QBRT_INFER_TO_FLOAT 0x10u /* plain forms: int8 in, float32 out */
 
+/* Flags of the functions of tensors. */
+#define QBRT_TENSOR_FLAG_READ_ONLY 0x1u /* from_pinned_memory */
+#define QBRT_TENSOR_DEFER_RELEASE 0x1u  /* import: by qbrt_bridge_drain alone */
+#define QBRT_TENSOR_NO_ORDER 0x1u       /* export: nothing is ordered */
+#define QBRT_TENSOR_OWNED_C 0x2u        /* export: counted as exports_owned_c */
+
+/* Whether an export may copy. */
+enum qbrt_copy_mode {
+	QBRT_COPY_IF_NEEDED = 0, /* to another device alone */
+	QBRT_COPY_ALWAYS = 1,
+	QBRT_COPY_NEVER = 2
+};
+
 /* Flags of qbrt_pinned_memory_begin_cpu_access(). */
 #define QBRT_CPU_READ 0x1u
 #define QBRT_CPU_WRITE 0x2u
@@ -286,11 +299,20 @@ struct qbrt_pinned_memory;
 struct qbrt_model_config;
 struct qbrt_model;
 struct qbrt_future;
+struct qbrt_tensor;
 struct qbrt_stream;
 
 /*
+ * DLPack's structs (github.com/dmlc/dlpack), of dlpack/dlpack.h or of whoever
+ * exchanges tensors; a DLTensor has no tag to declare it by.
+ */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/*
  * Value types. Frozen for good: qbrt_core_id, qbrt_slice, qbrt_array,
- * qbrt_batch_item, qbrt_reading, qbrt_core_state, qbrt_device_event. The others
+ * qbrt_batch_item, qbrt_reading, qbrt_core_state, qbrt_device_event,
+ * qbrt_dlpack_device, qbrt_dlpack_dtype. The others
  * begin with size, which the caller sets to sizeof: of options, a shorter
  * struct is filled up with defaults and unknown bytes must be 0; of answers,
  * that many bytes are written. Fields called reserved are 0.
@@ -358,6 +380,82 @@ struct qbrt_infer_options {
 	uint32_t reserved;
 	const struct qbrt_batch_item *items; /* plain infer and submit only */
 	size_t num_items;
+};
+
+/* A DLPack device: where memory is. 1, 0: the host's; 2: CUDA; 3: pinned. */
+struct qbrt_dlpack_device {
+	int32_t type;
+	int32_t id;
+};
+
+/* A DLPack dtype: code 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool... */
+struct qbrt_dlpack_dtype {
+	uint8_t code;
+	uint8_t bits;
+	uint16_t lanes;
+};
+
+/* Memory of others; the arrays are borrowed for the call. */
+struct qbrt_tensor_desc {
+	size_t size;
+	void *data; /* the element of index 0, 0, ... */
+	struct qbrt_dlpack_device device;
+	struct qbrt_dlpack_dtype dtype;
+	uint32_t reserved;
+	size_t ndim;
+	const int64_t *shape;
+	const int64_t *strides; /* bytes; NULL: C order */
+};
+
+/* stream is not offered in 0.1: others than NULL are QBRT_NOT_IMPLEMENTED. */
+struct qbrt_tensor_import_options {
+	size_t size;
+	struct qbrt_stream *stream; /* where the producer's work is */
+	uint32_t flags;             /* QBRT_TENSOR_DEFER_RELEASE */
+	uint32_t reserved;
+};
+
+/* stream is not offered in 0.1: others than NULL are QBRT_NOT_IMPLEMENTED. */
+struct qbrt_tensor_export_options {
+	size_t size;
+	struct qbrt_stream *stream; /* whose later work may use the data */
+	struct qbrt_dlpack_device device; /* type 0: the tensor's own */
+	enum qbrt_copy_mode copy;
+	uint32_t flags; /* QBRT_TENSOR_NO_ORDER, QBRT_TENSOR_OWNED_C */
+};
+
+/*
+ * Counters of the process, never reset. In 0.1 those of streams, events,
+ * crossings, CUDA and other processes are 0.
+ */
+struct qbrt_bridge_stats {
+	size_t size;
+	/* live */
+	uint64_t storages; /* allocations, of ours and of others */
+	uint64_t tensors;
+	uint64_t streams;
+	uint64_t events;
+	/* live exports, by struct; those with QBRT_TENSOR_OWNED_C apart */
+	uint64_t exports_legacy;
+	uint64_t exports_versioned;
+	uint64_t exports_owned_c;
+	uint64_t exports_borrowed; /* total */
+	/* storages that wait: for work, for a drain, for good */
+	uint64_t pending_retirements;
+	uint64_t deferred_releases;
+	uint64_t quarantined;
+	uint64_t leaked;
+	/* total */
+	uint64_t events_created;
+	uint64_t events_reused;
+	uint64_t device_waits;
+	uint64_t host_blocks; /* a caller waited for a job without asking to */
+	uint64_t rung1;
+	uint64_t rung2;
+	uint64_t rung3;
+	/* live */
+	uint64_t cuda_registrations;
+	uint64_t ipc_entries;
 };
 
 /* What an input or output of a model looks like; name: as long as the model. */
@@ -522,6 +620,12 @@ typedef void (*qbrt_future_function)(void *arg, struct qbrt_future *future);
  * use the library, and not launch a model. true: stop waiting.
  */
 typedef bool (*qbrt_interrupt_function)(void *arg);
+
+/*
+ * Gives memory back that a tensor was made of; called once, on any thread that
+ * ends the last use of it, or by qbrt_bridge_drain. It may not fail.
+ */
+typedef void (*qbrt_release_function)(void *arg);
 
 /* Status, version, log, trace */
 
@@ -1999,6 +2103,237 @@ qbrt_future_export_fd(struct qbrt_future *future, int *fd);
  * Threads: last use, but for the callback. Since: 0.1.
  */
 void qbrt_future_free(struct qbrt_future *future);
+
+/* Tensors: memory as array libraries exchange it, by DLPack */
+
+/*
+ * A tensor is a view of a storage: shape, strides, dtype, device, and whether
+ * it may be written through. What it says never changes. The storage (pinned
+ * memory, or memory of others with their release) lives until the last view,
+ * export and queued job of it has ended; so handles may be freed in any order.
+ * Source: Tensor of holoscan.payload; DLPack 1.3.
+ */
+
+/*
+ * Makes a tensor of all of mem. flags: QBRT_TENSOR_FLAG_READ_ONLY; memory that
+ * is read-only makes a read-only tensor without it.
+ * QBRT_INVALID_ARGUMENT; QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY: no memory
+ * for the handle; QBRT_FORKED_PROCESS.
+ * Ownership: tensor is the caller's, for qbrt_tensor_free; it keeps the memory,
+ * not mem.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_from_pinned_memory(struct qbrt_pinned_memory *mem, uint32_t flags,
+			       struct qbrt_tensor **tensor);
+
+/*
+ * Makes a read-only tensor of a DLPack struct, without a copy. Taken are device
+ * types CPU and CUDAHost, at most 64 axes, extents of 0 too, strides of any sign
+ * (NULL: C order), every dtype of DLPack 1.3 but opaque handles, of which
+ * elements below a byte only padded or filling bytes. Memory inside a storage of
+ * this library becomes a view of that storage. options: NULL for the defaults;
+ * flag QBRT_TENSOR_DEFER_RELEASE has the deleter run in qbrt_bridge_drain alone,
+ * else on the thread that ends the last use, which may be one of the library's.
+ * QBRT_TENSOR_REFUSED: the struct, with what was expected in its place; of a
+ * foreign major version nothing beyond flags is read.
+ * QBRT_BRIDGE_NO_DRIVER: memory of CUDA. QBRT_INVALID_ARGUMENT;
+ * QBRT_NOT_IMPLEMENTED: options; QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY.
+ * Ownership: managed is taken when it succeeds, and stays the caller's when not;
+ * tensor is the caller's. Of a recognised storage the deleter runs in the call.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_import_dlpack(struct DLManagedTensorVersioned *managed,
+			  const struct qbrt_tensor_import_options *options,
+			  struct qbrt_tensor **tensor);
+
+/*
+ * The same of a struct without a version.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_tensor_import_dlpack_legacy(
+	struct DLManagedTensor *managed,
+	const struct qbrt_tensor_import_options *options,
+	struct qbrt_tensor **tensor);
+
+/*
+ * The same of memory that desc describes. release: called with arg when the
+ * memory is no longer used; may be NULL.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_import_memory(const struct qbrt_tensor_desc *desc,
+			  qbrt_release_function release, void *arg,
+			  const struct qbrt_tensor_import_options *options,
+			  struct qbrt_tensor **tensor);
+
+/*
+ * Makes a DLPack struct of version 1.3: byte_offset 0, strides always there,
+ * read-only, copied and padded as its flags say. Waits for the jobs that write
+ * the memory. options: NULL for the defaults; device: type 0 or the tensor's own
+ * for no copy, (1, 0) for a copy of what lies elsewhere; copy: of a tensor that
+ * is exported as it is QBRT_COPY_ALWAYS makes a writable one in C order, and
+ * QBRT_COPY_NEVER refuses another device. QBRT_TENSOR_NO_ORDER orders nothing
+ * where the host has no part; of memory of the host it changes nothing.
+ * QBRT_TENSOR_REFUSED: a device out of reach, copy, or a stride that is no
+ * multiple of the element. QBRT_TENSOR_INVALID: a failed job left the memory
+ * half written. QBRT_INVALID_ARGUMENT; QBRT_NOT_IMPLEMENTED: options;
+ * QBRT_INTERRUPTED; QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY;
+ * QBRT_FORKED_PROCESS.
+ * Ownership: managed is the caller's, who calls its deleter once, on any thread;
+ * it outlives the tensor and the device's handles.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_export_dlpack(const struct qbrt_tensor *tensor,
+			  const struct qbrt_tensor_export_options *options,
+			  struct DLManagedTensorVersioned **managed);
+
+/*
+ * The same of a struct without a version, which cannot say read-only or padded.
+ * QBRT_TENSOR_READ_ONLY: the tensor is read-only, whatever copy is.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_tensor_export_dlpack_legacy(
+	const struct qbrt_tensor *tensor,
+	const struct qbrt_tensor_export_options *options,
+	struct DLManagedTensor **managed);
+
+/*
+ * Fills a DLTensor, 48 bytes at dl_tensor, whose pointers live as long as the
+ * tensor. Waits as an export does.
+ * QBRT_TENSOR_READ_ONLY: a DLTensor cannot say so; QBRT_TENSOR_REFUSED,
+ * QBRT_TENSOR_INVALID, QBRT_INTERRUPTED, QBRT_FORKED_PROCESS: as an export;
+ * QBRT_INVALID_ARGUMENT.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_borrow_dlpack(const struct qbrt_tensor *tensor, void *dl_tensor);
+
+/*
+ * Copies the elements into new memory in C order: pinned memory of the same
+ * device, or memory of the host aligned to 64 bytes; copy is writable. Waits for
+ * the jobs that write the source. stream: NULL; no other is offered in 0.1.
+ * QBRT_TENSOR_INVALID; QBRT_INVALID_ARGUMENT; QBRT_NOT_IMPLEMENTED: stream;
+ * QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY, QBRT_BAD_ALLOC: no memory;
+ * QBRT_INTERRUPTED; QBRT_FORKED_PROCESS.
+ * Ownership: copy is the caller's, for qbrt_tensor_free.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_copy(const struct qbrt_tensor *tensor, struct qbrt_stream *stream,
+		 struct qbrt_tensor **copy);
+
+/*
+ * Whether no job writes the memory any more; never waits.
+ * QBRT_INVALID_ARGUMENT; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_query(const struct qbrt_tensor *tensor, bool *ready);
+
+/*
+ * Waits until no job writes the memory. timeout: ns, negative for no limit.
+ * QBRT_TIMED_OUT: the job goes on; QBRT_INTERRUPTED; QBRT_TENSOR_INVALID: the
+ * job failed; QBRT_INVALID_ARGUMENT; QBRT_FORKED_PROCESS.
+ * Threads: any. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status
+qbrt_tensor_wait(const struct qbrt_tensor *tensor, int64_t timeout);
+
+/*
+ * The data pointer as it was imported; of memory of ours the first element.
+ * NULL: of NULL, or no elements.
+ * Ownership: borrowed, as long as the tensor.
+ * Threads: any. Since: 0.1.
+ */
+void *qbrt_tensor_get_data(const struct qbrt_tensor *tensor);
+
+/*
+ * Bytes from data to the first element.
+ * Threads: any. Since: 0.1.
+ */
+uint64_t qbrt_tensor_get_byte_offset(const struct qbrt_tensor *tensor);
+
+/*
+ * data + byte_offset. Of NULL: NULL.
+ * Threads: any. Since: 0.1.
+ */
+void *qbrt_tensor_get_first_element(const struct qbrt_tensor *tensor);
+
+/*
+ * The dtype by our names; QBRT_DTYPE_ERROR: of NULL, or one without a name.
+ * Threads: any. Since: 0.1.
+ */
+enum qbrt_dtype qbrt_tensor_get_dtype(const struct qbrt_tensor *tensor);
+
+/*
+ * The dtype and the device by DLPack's numbers; zeros of NULL.
+ * Threads: any. Since: 0.1.
+ */
+struct qbrt_dlpack_dtype
+qbrt_tensor_get_dlpack_dtype(const struct qbrt_tensor *tensor);
+struct qbrt_dlpack_device
+qbrt_tensor_get_dlpack_device(const struct qbrt_tensor *tensor);
+
+/*
+ * Number of axes, 0 to 64; extents, 0 or more; bytes between elements along each
+ * axis, of any sign. Of NULL: 0, NULL.
+ * Ownership: borrowed, as long as the tensor.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_tensor_get_ndim(const struct qbrt_tensor *tensor);
+const int64_t *qbrt_tensor_get_shape(const struct qbrt_tensor *tensor);
+const int64_t *qbrt_tensor_get_strides(const struct qbrt_tensor *tensor);
+
+/*
+ * Bytes of an element, (bits * lanes + 7) / 8; the product of the extents, 1
+ * without an axis; the product of both, whatever the strides. Of NULL: 0.
+ * Threads: any. Since: 0.1.
+ */
+size_t qbrt_tensor_get_itemsize(const struct qbrt_tensor *tensor);
+size_t qbrt_tensor_get_num_elements(const struct qbrt_tensor *tensor);
+size_t qbrt_tensor_get_nbytes(const struct qbrt_tensor *tensor);
+
+/*
+ * Whether it may not be written through, for as long as it lives.
+ * Threads: any. Since: 0.1.
+ */
+bool qbrt_tensor_is_read_only(const struct qbrt_tensor *tensor);
+
+/*
+ * Whether the elements lie dense in C order; extents of 1 do not matter.
+ * Threads: any. Since: 0.1.
+ */
+bool qbrt_tensor_is_contiguous(const struct qbrt_tensor *tensor);
+
+/*
+ * The id of the device whose pinned memory it views; NULL of memory of others.
+ * Threads: any. Since: 0.1.
+ */
+const char *qbrt_tensor_get_device(const struct qbrt_tensor *tensor);
+
+/*
+ * Ends the handle; NULL is fine. Of the last view of others' memory the release
+ * runs before it returns, unless it was deferred.
+ * Threads: last use. Since: 0.1.
+ */
+void qbrt_tensor_free(struct qbrt_tensor *tensor);
+
+/*
+ * Counters of the process into stats, whose size the caller has set. Does
+ * nothing with NULL or a size below that of size.
+ * Threads: any. Since: 0.1.
+ */
+void qbrt_bridge_get_stats(struct qbrt_bridge_stats *stats);
+
+/*
+ * Runs the deferred releases on this thread, also those that come meanwhile.
+ * num_released: how many; may be NULL.
+ * Threads: any; not from a release. Since: 0.1.
+ */
+QBRT_MUST_CHECK enum qbrt_status qbrt_bridge_drain(size_t *num_released);
 
 #ifdef __cplusplus
 }
