@@ -50,6 +50,21 @@ test $status -eq 1 && test "$(grep -cE '^[0-9] [0-9]$' "$work/out")" -eq 2 &&
 	grep -q 'injected fault' "$work/err" && grep -q 'the owner has ended' "$work/err"
 check $? "zero-copy: when the owner fails the other one ends too"
 
+if [ -x "$examples/tensor" ]; then
+	call tensor
+	test $status -eq 0 && gives_recorded
+	check $? "tensor: a DLPack struct in, the NPU's memory out, every recorded answer"
+	grep -qx 'the images were given back' "$work/out"
+	check $? "tensor: the foreign array was given back"
+	QBRUNTIME_SOFT_FAULT=error:job=3 call tensor
+	test $status -eq 1 && test "$(grep -cE '^[0-9] [0-9]$' "$work/out")" -eq 2 &&
+		grep -q 'injected fault' "$work/err"
+	check $? "tensor: a failed job is told"
+else
+	count=$((count + 1))
+	echo "ok $count - tensor # SKIP no dlpack/dlpack.h"
+fi
+
 call pipeline
 test $status -eq 0 && gives_recorded
 check $? "pipeline: every recorded answer, in order"
