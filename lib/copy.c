@@ -102,51 +102,61 @@ static void copy_elements(const struct qbrt_tensor *tensor, char *to)
 	copy_axes(&axes, word, to, qbrt_tensor_get_first_element(tensor));
 }
 
-/* As large as the tensor, on its device or in other memory of the host. */
-static enum qbrt_status alloc_storage(const struct qbrt_tensor *tensor,
-				      struct qbrt_storage **storage,
-				      void **data)
+/* NULL with its sentence in *status: no memory. */
+static struct qbrt_storage *alloc_pinned(struct qbrt_device *device,
+					 size_t nbytes, void **data,
+					 enum qbrt_status *status)
 {
-	struct qbrt_device *device = tensor->storage->device;
 	struct qbrt_buffer buffer;
-	enum qbrt_status status;
+	struct qbrt_storage *storage;
 
-	*data = NULL;
-	if (device) {
-		status = qbrt_device_take_buffer(device, tensor->nbytes,
-						 ALIGNMENT, false, &buffer);
-		if (status)
-			return status;
-		*data = buffer.data;
-		*storage = qbrt_storage_alloc(device, &buffer);
-		if (!*storage)
-			qbrt_device_give_buffer(device, &buffer);
-	} else {
-		size_t nbytes = qbrt_round_up(tensor->nbytes, ALIGNMENT);
-
-		if (nbytes)
-			*data = aligned_alloc(ALIGNMENT, nbytes);
-		*storage = nbytes && !*data
-				   ? NULL
-				   : qbrt_storage_alloc_foreign(
-					     *data ? free : NULL, *data, false);
-		if (!*storage)
-			free(*data);
+	*status = qbrt_device_take_buffer(device, nbytes, ALIGNMENT, false,
+					  &buffer);
+	if (*status)
+		return NULL;
+	*data = buffer.data;
+	storage = qbrt_storage_alloc(device, &buffer);
+	if (!storage) {
+		qbrt_device_give_buffer(device, &buffer);
+		*status = qbrt_fail_errno(QBRT_AT_BO_CREATE, -ENOMEM,
+					  "no memory for a tensor's storage");
 	}
-	return *storage ? QBRT_OK
-			: qbrt_fail_errno(QBRT_AT_BO_CREATE, -ENOMEM,
-					  "no memory for a copy of %zu bytes",
-					  tensor->nbytes);
+	return storage;
+}
+
+/* No elements need no memory. */
+static struct qbrt_storage *alloc_host(size_t nbytes, void **data,
+				       enum qbrt_status *status)
+{
+	void *memory = NULL;
+	struct qbrt_storage *storage = NULL;
+
+	if (nbytes)
+		memory = aligned_alloc(ALIGNMENT,
+				       qbrt_round_up(nbytes, ALIGNMENT));
+	if (memory || !nbytes)
+		storage = qbrt_storage_alloc_foreign(free, memory, false);
+	if (storage) {
+		*data = memory;
+		return storage;
+	}
+	free(memory);
+	*status = qbrt_fail_errno(QBRT_AT_BO_CREATE, -ENOMEM,
+				  "no memory for a copy of %zu bytes", nbytes);
+	return NULL;
 }
 
 static enum qbrt_status make_copy(const struct qbrt_tensor *tensor,
 				  struct qbrt_tensor *handle)
 {
-	struct qbrt_storage *storage;
-	enum qbrt_status status =
-		alloc_storage(tensor, &storage, &handle->data);
+	struct qbrt_device *device = tensor->storage->device;
+	enum qbrt_status status;
+	struct qbrt_storage *storage =
+		device ? alloc_pinned(device, tensor->nbytes, &handle->data,
+				      &status)
+		       : alloc_host(tensor->nbytes, &handle->data, &status);
 
-	if (status)
+	if (!storage)
 		return status;
 	status = qbrt_tensor_begin_read(tensor);
 	if (status) {

@@ -16,6 +16,8 @@
 
 #include <stdint.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are DLPack's */
+
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 3
 #define DLPACK_FLAG_BITMASK_READ_ONLY (UINT64_C(1) << 0)
@@ -131,6 +133,8 @@ typedef struct DLPackExchangeAPI {
 	DLPackDLTensorFromPyObjectNoSync dltensor_from_py_object_no_sync;
 	DLPackCurrentWorkStream current_work_stream;
 } DLPackExchangeAPI;
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif
 

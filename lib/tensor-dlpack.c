@@ -258,23 +258,27 @@ static enum qbrt_status check_counts(const struct qbrt_tensor *tensor)
 		axis, tensor->strides[axis], tensor->itemsize);
 }
 
-/* A block that holds the storage; its struct is not filled yet. */
-static enum qbrt_status wrap(const struct qbrt_tensor *tensor,
-			     atomic_ulong *counter, struct export **made)
+/*
+ * A block that holds the storage; its struct is not filled yet. NULL with its
+ * sentence: no memory.
+ */
+static struct export *wrap(const struct qbrt_tensor *tensor,
+			   atomic_ulong *counter)
 {
 	size_t nbytes = tensor->ndim * sizeof(*tensor->shape);
 	struct export *block = malloc(sizeof(*block) + 2 * nbytes);
 
-	if (!block)
-		return qbrt_fail_errno(QBRT_AT_EXPORT, -ENOMEM,
-				       "no memory for a tensor's export");
+	if (!block) {
+		(void)qbrt_fail_errno(QBRT_AT_EXPORT, -ENOMEM,
+				      "no memory for a tensor's export");
+		return NULL;
+	}
 	memcpy(block->extents, tensor->shape, nbytes);
 	memcpy(block->extents + tensor->ndim, tensor->counts, nbytes);
 	block->storage = qbrt_storage_ref(tensor->storage);
 	block->counter = counter;
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-	*made = block;
-	return QBRT_OK;
+	return block;
 }
 
 static void fill_versioned(struct export *block,
@@ -312,10 +316,9 @@ read_export_options(const struct qbrt_tensor_export_options *given,
 	const uint32_t known = QBRT_TENSOR_NO_ORDER | QBRT_TENSOR_OWNED_C;
 	enum qbrt_status status;
 
-	if (!given) {
-		memset(options, 0, sizeof(*options));
+	memset(options, 0, sizeof(*options));
+	if (!given)
 		return QBRT_OK;
-	}
 	status = read_struct(given, given->size, "qbrt_tensor_export_options",
 			     options, sizeof(*options));
 	if (status)
@@ -400,18 +403,18 @@ qbrt_tensor_export_dlpack(const struct qbrt_tensor *tensor,
 	status = read_export_options(options, &full);
 	if (!status)
 		status = take_source(tensor, &full, &copy);
-	if (!status)
-		status = wrap(copy ? copy : tensor,
-			      full.flags & QBRT_TENSOR_OWNED_C
-				      ? &qbrt_counters.exports_owned_c
-				      : &qbrt_counters.exports_versioned,
-			      &block);
-	if (!status) {
+	if (status)
+		return status;
+	block = wrap(copy ? copy : tensor,
+		     full.flags & QBRT_TENSOR_OWNED_C
+			     ? &qbrt_counters.exports_owned_c
+			     : &qbrt_counters.exports_versioned);
+	if (block) {
 		fill_versioned(block, copy ? copy : tensor, copy);
 		*managed = &block->managed.versioned;
 	}
 	qbrt_tensor_free(copy);
-	return status;
+	return block ? QBRT_OK : QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY;
 }
 
 static enum qbrt_status refuse_read_only(void)
@@ -456,18 +459,18 @@ QBRT_API enum qbrt_status qbrt_tensor_export_dlpack_legacy(
 		status = check_legacy(tensor);
 	if (!status)
 		status = take_source(tensor, &full, &copy);
-	if (!status)
-		status = wrap(copy ? copy : tensor,
-			      full.flags & QBRT_TENSOR_OWNED_C
-				      ? &qbrt_counters.exports_owned_c
-				      : &qbrt_counters.exports_legacy,
-			      &block);
-	if (!status) {
+	if (status)
+		return status;
+	block = wrap(copy ? copy : tensor,
+		     full.flags & QBRT_TENSOR_OWNED_C
+			     ? &qbrt_counters.exports_owned_c
+			     : &qbrt_counters.exports_legacy);
+	if (block) {
 		fill_legacy(block, copy ? copy : tensor);
 		*managed = &block->managed.legacy;
 	}
 	qbrt_tensor_free(copy);
-	return status;
+	return block ? QBRT_OK : QBRT_DRIVER_FAILED_TO_ALLOCATE_HOST_MEMORY;
 }
 
 QBRT_API enum qbrt_status
