@@ -11,6 +11,7 @@ import struct
 import subprocess
 import fcntl
 import termios
+import time
 
 import pytest
 
@@ -42,9 +43,12 @@ COMMANDS = {
     "doctor": [["doctor"]],
     "model": [["model", str(DIGITS)]],
     "caps": [["caps"]],
+    "stat": [["stat"]],
 }
 NO_JSONL = {"version"}
 NO_JSON = {("list", "-l")}
+# it watches hardware: live it has tests of its own
+NOT_LIVE = {"stat"}
 
 
 def environment(**more):
@@ -139,6 +143,11 @@ def strace(tmp_path, calls, *words, env=None, cwd=None):
     if b"ptrace" in done.stderr:
         pytest.skip("this machine lets nobody trace")
     return out.read_text(errors="replace").splitlines()
+
+
+def monotonic():
+    """What the tool calls monotonic_ns, now."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def table(name):

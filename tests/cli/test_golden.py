@@ -23,12 +23,14 @@ VIEWS = {
     "version.txt": ["version"],
     "doctor.txt": ["doctor"],
     "caps.txt": ["caps"],
+    "stat.txt": ["stat"],
 }
 JSON_VIEWS = {
     "summary.json": ["summary", "--json"],
     "show.json": ["show", "--json"],
     "doctor.json": ["doctor", "--json"],
     "caps.json": ["caps", "--json"],
+    "stat.json": ["stat", "--json"],
 }
 
 

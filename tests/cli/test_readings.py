@@ -231,6 +231,7 @@ def test_of_several_causes_the_first_decides(tree, lines, code, word):
         (["schema", "show"], False),
         (["show", "--sysroot", "soft"], False),
         (["summary", "--sysroot", "mixed"], False),
+        (["stat", "--sysroot", "mixed"], False),
         (["doctor", "--sysroot", "one-aries"], False),
     ],
 )

@@ -29,7 +29,12 @@ WRONG = [
     ("caps -t memory", "--topic"),
     ("validate", "validate"),
     ("bench", "bench"),
-    ("stat", "stat"),
+    ("stats", "stat"),
+    ("stat -i 0.05", "0.1"),
+    ("stat -c 0", "from 1"),
+    ("stat -t memory", "--topic"),
+    ("stat 0 -d 0", "both"),
+    ("list -i 1", "--interval"),
     ("reset 0", "reset"),
     ("completion bash", "completion"),
     ("xyzzy", "--help"),
@@ -236,6 +241,7 @@ def test_schemas_are_valid_and_described():
         "summary",
         "doctor",
         "caps",
+        "stat",
         "error",
     ]
     for name in names:

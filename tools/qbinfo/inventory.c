@@ -89,14 +89,24 @@ char *inventory_format(const char *format, ...)
 	return text;
 }
 
-void inventory_free(void)
+void *inventory_mark(void)
 {
-	while (blocks) {
+	return blocks;
+}
+
+void inventory_release(void *mark)
+{
+	while (blocks != mark) {
 		struct block *next = blocks->next;
 
 		free(blocks);
 		blocks = next;
 	}
+}
+
+void inventory_free(void)
+{
+	inventory_release(NULL);
 }
 
 /* ---- tables ---- */
@@ -227,6 +237,7 @@ void inventory_start(struct inventory *inventory)
 	inventory->models.list = LIST_MODELS;
 	inventory->checks.list = LIST_CHECKS;
 	inventory->parts.list = LIST_PARTS;
+	inventory->samples.list = LIST_SAMPLES;
 }
 
 /* ---- values ---- */

@@ -169,7 +169,7 @@ struct own_node {
 
 struct inventory {
 	struct record *tool, *driver, *verdict;
-	struct records devices, drm_nodes, models, checks, parts;
+	struct records devices, drm_nodes, models, checks, parts, samples;
 	struct records *env; /* NULL until it is collected */
 	struct own_node *own_nodes;
 	struct warning *warnings, *last_warning;
@@ -193,6 +193,9 @@ char *inventory_format(const char *format, ...)
 const char *inventory_quote(const char *text);
 void inventory_start(struct inventory *inventory);
 void inventory_free(void);
+/* All that is allocated after a mark is freed at its release. */
+void *inventory_mark(void);
+void inventory_release(void *mark);
 
 struct record *record_alloc(enum list_id list);
 /* A new record at the end. */

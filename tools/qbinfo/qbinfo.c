@@ -69,7 +69,6 @@ static void end_at_timeout(int signal)
 static void start_timer(const struct request *request)
 {
 	struct sigaction action = { .sa_handler = end_at_timeout };
-	struct itimerval timer = { .it_interval = { 0 } };
 	const char *folder = request->value[OPTION_CAPTURE];
 	struct failure what = {
 		.exit = 6,
@@ -92,18 +91,25 @@ static void start_timer(const struct request *request)
 			(void)fclose(out);
 		}
 	}
+	(void)sigaction(SIGALRM, &action, NULL);
+	restart_timer(request);
+}
+
+void restart_timer(const struct request *request)
+{
+	struct itimerval timer = { .it_interval = { 0 } };
+
 	timer.it_value.tv_sec = (time_t)request->timeout;
 	timer.it_value.tv_usec = (suseconds_t)((request->timeout -
 						(double)timer.it_value.tv_sec) *
 					       1e6);
 	if (!timer.it_value.tv_sec && !timer.it_value.tv_usec)
 		timer.it_value.tv_usec = 1;
-	(void)sigaction(SIGALRM, &action, NULL);
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 /* Who reads the output may take as long as he likes. */
-static void stop_timer(void)
+void stop_timer(void)
 {
 	const struct itimerval timer = { .it_interval = { 0 } };
 
@@ -149,7 +155,7 @@ static void tell_read(enum source_kind kind, const char *path, const char *text,
 		(void)fprintf(stderr, "qbinfo: found %s\n", full);
 }
 
-static double get_seconds(void)
+double get_seconds(void)
 {
 	struct timespec now;
 
@@ -170,6 +176,7 @@ static int run(struct request *request)
 		[COMMAND_SCHEMA] = cmd_schema,
 		[COMMAND_DOCTOR] = cmd_doctor,
 		[COMMAND_CAPS] = cmd_caps,
+		[COMMAND_STAT] = cmd_stat,
 	};
 	int err;
 
@@ -204,8 +211,7 @@ static int run(struct request *request)
 	return functions[request->command](request);
 }
 
-/* All at once, at the end. */
-static int write_out(const char *text, size_t length)
+int write_now(const char *text, size_t length)
 {
 	while (length) {
 		ssize_t num = write(STDOUT_FILENO, text, length);
@@ -256,7 +262,7 @@ int main(int argc, char **argv)
 	if (failure.exit)
 		say_failure(is_json, !length, request->out);
 	(void)fclose(request->out);
-	written = write_out(text, length);
+	written = write_now(text, length);
 	if (written && failure.exit == 1 && !code)
 		say_failure(false, false, NULL);
 	if (request->has[OPTION_VERBOSE])

@@ -34,6 +34,8 @@ struct request {
 	const char *value[NUM_OPTIONS]; /* of the last one */
 	struct words devices, topics, arguments;
 	double timeout;
+	int64_t interval; /* ns */
+	uint64_t count;   /* 0: no end */
 	struct style style;
 	FILE *out;
 	struct inventory inventory;
@@ -53,6 +55,13 @@ int fail(int code, const char *format, ...)
 /* The same with members of the error object; NULL where there is none. */
 int fail_with(const struct failure *failure);
 const struct failure *get_failure(void);
+/* CLOCK_MONOTONIC. */
+double get_seconds(void);
+/* What is printed is written at the end; what cannot wait by this: 0 or 1. */
+int write_now(const char *text, size_t length);
+/* --timeout counts what the tool does, and no time that it is told to wait. */
+void stop_timer(void);
+void restart_timer(const struct request *request);
 /* The nearest of words, NULL if none is near. */
 const char *get_nearest(const char *word, const char *const *words, size_t num);
 
@@ -78,6 +87,7 @@ int cmd_summary(struct request *request);
 int cmd_schema(struct request *request);
 int cmd_doctor(struct request *request);
 int cmd_caps(struct request *request);
+int cmd_stat(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);
