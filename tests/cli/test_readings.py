@@ -5,6 +5,7 @@ import json
 
 import cases
 import pytest
+import trees
 
 REPLY = "replies/dev-accel-accel0.json"
 
@@ -54,6 +55,19 @@ def test_recorded_readings_have_their_units(roots):
     assert reasons["devices[0].utilization.busy_ratio"] == "needs_interval"
     row, _ = _first(roots / "one-aries", "summary")
     assert row["temperature"]["celsius"] == 58.125 and row["queue"]["in_flight"] == 9
+
+
+# one look tells no rate, whatever the device is
+@pytest.mark.parametrize("name", [*trees.names(), None])
+def test_utilization_needs_an_interval(roots, name):
+    root = ["--sysroot", name] if name else []
+    document = cases.data("show", *root, cwd=roots)
+    reasons = {line["path"]: line["reason"] for line in document["unavailable"]}
+    for number, device in enumerate(document["devices"]):
+        assert set(device["utilization"].values()) == {None}
+        for field in ("busy_ratio", "window_ns", "per_core"):
+            path = f"devices[{number}].utilization.{field}"
+            assert reasons[path] == "needs_interval"
 
 
 # U67: absent is absent, not 0
