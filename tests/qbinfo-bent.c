@@ -3,7 +3,8 @@
  * libqbruntime above the driver that tests bend, for tests/cli: two devices of
  * it say that they are hardware, and their counters are made of the clock, so
  * that they grow while nobody works. With QBRUNTIME_TEST_LOST=N the second one
- * is lost when its counters are asked for the N-th time.
+ * is lost when its counters are asked for the N-th time; with
+ * QBRUNTIME_TEST_SILENT their firmware has been silent for an hour.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +13,14 @@
 
 #include "kmd-bend.h"
 
+#define HOUR_NS INT64_C(3600000000000)
+
 static struct qbrt_kmd bent;
 const struct qbrt_kmd *const qbrt_kmd_drivers[] = { &bent, NULL };
 
 static long asked_until_lost; /* 0: never */
 static int second_file = -1;
+static bool is_silent;
 
 /* A job a millisecond, which waits a quarter of it and runs for the half. */
 static int64_t get_count(uint32_t id, int64_t ns)
@@ -61,6 +65,20 @@ static void bend_cores(const struct drm_qbnpu_query *query, uint32_t room)
 		cores[i].busy_ns = now / 2;
 }
 
+static void answer_firmware(struct drm_qbnpu_query *query)
+{
+	struct drm_qbnpu_query_firmware firmware = {
+		.flags = DRM_QBNPU_FIRMWARE_VERSION |
+			 DRM_QBNPU_FIRMWARE_HEARTBEAT,
+		.heartbeat_ns = get_time() - (is_silent ? HOUR_NS : 0),
+		.version = "1.0.0",
+	};
+
+	memcpy((void *)(uintptr_t)query->data, &firmware,
+	       query->size < sizeof(firmware) ? query->size : sizeof(firmware));
+	query->size = sizeof(firmware);
+}
+
 static int bend_ioctl(int file, unsigned long request, void *arg)
 {
 	struct drm_qbnpu_query *query = arg;
@@ -72,6 +90,10 @@ static int bend_ioctl(int file, unsigned long request, void *arg)
 	    file == second_file && asked_until_lost && !--asked_until_lost) {
 		asked_until_lost = 1;
 		return -ENODEV;
+	}
+	if (is_query && query->type == DRM_QBNPU_QUERY_FIRMWARE) {
+		answer_firmware(query);
+		return 0;
 	}
 	err = kmd_bend_driver.ioctl(file, request, arg);
 	if (err || !is_query)
@@ -100,6 +122,8 @@ __attribute__((constructor)) static void bend(void)
 	const char *lost = getenv("QBRUNTIME_TEST_LOST");
 
 	asked_until_lost = lost ? strtol(lost, NULL, 10) : 0;
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe) */
+	is_silent = getenv("QBRUNTIME_TEST_SILENT") != NULL;
 	bent = kmd_bend_driver;
 	bent.ioctl = bend_ioctl;
 	bent.open = bend_open;

@@ -22,6 +22,7 @@ QBINFO = os.environ["QBRUNTIME_TEST_QBINFO"]
 SOURCES = TOP / "tools" / "qbinfo"
 DIGITS = TOP / "examples" / "digits.qbm"
 LIBRARY = pathlib.Path(os.environ["LD_LIBRARY_PATH"])
+BENT = pathlib.Path(os.environ["QBRUNTIME_TEST_BENT"])
 IS_SANITIZED = bool(os.environ["QBRUNTIME_TEST_SANITIZER"])
 
 # an installed library beside the staged one is what doctor must find

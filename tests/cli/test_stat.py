@@ -7,7 +7,6 @@ Rates are those of captured systems, on their own clock. What only a live run ha
 
 import json
 import os
-import pathlib
 import pty
 import re
 import select
@@ -18,7 +17,6 @@ import cases
 import pytest
 
 REPLY = "replies/dev-accel-accel0.json"
-BENT = pathlib.Path(os.environ["QBRUNTIME_TEST_BENT"])
 SECOND = 10**9
 
 
@@ -306,17 +304,6 @@ def test_fields_are_chosen_and_plain(roots):
 
 
 # ---- live ----
-
-
-@pytest.fixture
-def bent(tmp_path):
-    """The environment in which qbinfo finds two devices that count by the clock."""
-    if not BENT.exists():
-        pytest.skip("no shared library of the tests was built")
-    if cases.IS_SANITIZED:
-        pytest.skip("the library of the tests comes without the sanitizer's runtime")
-    (tmp_path / "libqbruntime.so.0").symlink_to(BENT)
-    return {"LD_LIBRARY_PATH": f"{tmp_path}:{cases.LIBRARY}"}
 
 
 def _start(*words, env, **more):

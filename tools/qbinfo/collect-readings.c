@@ -129,6 +129,20 @@ static void set_counter(struct record *device, uint32_t id, uint32_t index,
 		set_integer(device, counters[i].field, sum);
 }
 
+/* last: 0 is not known. */
+static void set_heartbeat(struct record *device, bool is_offered, int64_t last,
+			  uint64_t now)
+{
+	if (!is_offered || !last)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_ABSENT, NULL);
+	else if (last < 0)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_INVALID,
+			   "heartbeat_ns");
+	else
+		set_integer(device, FIELD_HEARTBEAT_AGE,
+			    now > (uint64_t)last ? now - (uint64_t)last : 0);
+}
+
 /* What follows from counters. */
 static void set_queues(struct record *device)
 {
@@ -175,6 +189,9 @@ void collect_listed_readings(struct record *device)
 					      FIELD_LAST_TEXT };
 
 	set_queues(device);
+	if (record_get_text(device, FIELD_FIRMWARE) &&
+	    !record_see(device, FIELD_HEARTBEAT_AGE)->is_set)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_ABSENT, NULL);
 	for (size_t i = 0; i < NUM(last); i++) {
 		if (record_see(device, FIELD_SUBMITTED)->is_set &&
 		    !record_get_text(device, last[i]))
@@ -183,6 +200,14 @@ void collect_listed_readings(struct record *device)
 }
 
 /* ---- live ---- */
+
+static uint64_t get_now(void)
+{
+	uint64_t now = 0;
+
+	(void)collect_now(&now);
+	return now;
+}
 
 static enum qbrt_status read_firmware(struct record *device,
 				      const struct qbrt_accelerator *acc)
@@ -198,6 +223,8 @@ static enum qbrt_status read_firmware(struct record *device,
 		set_integer(device, FIELD_FIRMWARE_CRC, info.crc);
 	set_boolean(device, FIELD_FIRMWARE_SECURE,
 		    info.flags & QBRT_FIRMWARE_SECURE);
+	set_heartbeat(device, info.flags & QBRT_FIRMWARE_HEARTBEAT,
+		      info.heartbeat, get_now());
 	return QBRT_OK;
 }
 
@@ -319,20 +346,30 @@ static void take_all(struct record *device, struct json_object *array,
 	}
 }
 
-static void take_firmware(struct record *device, struct json_object *firmware)
+static void take_firmware(struct record *device, struct json_object *firmware,
+			  uint64_t now)
 {
 	uint64_t flags;
+	int64_t last;
+	enum member has_last =
+		reply_find_number(firmware, "heartbeat_ns", &last);
 	enum member has_flags =
 		reply_find_count(firmware, "flags", UINT32_MAX, &flags);
 
 	reply_set_text(device, FIELD_FIRMWARE_BUILD, firmware, "build");
-	/* kernel.md 2.4: bit 1 crc known, bit 2 secure */
+	/* kernel.md 2.1: bit 1 crc known, bit 2 secure, bit 3 heartbeat */
 	if (flags & 2)
 		reply_set_count(device, FIELD_FIRMWARE_CRC, firmware, "crc");
 	if (has_flags == MEMBER_VALUE)
 		set_boolean(device, FIELD_FIRMWARE_SECURE, flags & 4);
 	else if (has_flags == MEMBER_INVALID)
 		set_absent(device, FIELD_FIRMWARE_SECURE, REASON_INVALID,
+			   "flags");
+	if (has_flags == MEMBER_VALUE)
+		set_heartbeat(device, flags & 8,
+			      has_last == MEMBER_INVALID ? -1 : last, now);
+	else if (has_flags == MEMBER_INVALID)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_INVALID,
 			   "flags");
 }
 
@@ -355,7 +392,9 @@ void collect_reply_readings(const struct inventory *inventory,
 {
 	struct json_object *events;
 
-	take_firmware(device, reply_get(query, "FIRMWARE"));
+	take_firmware(
+		device, reply_get(query, "FIRMWARE"),
+		record_get_integer(inventory->tool, FIELD_TOOL_MONOTONIC, 0));
 	collect_reply_sensors(device, query);
 	collect_reply_counters(device, query);
 	events = get_array(device, query, "EVENTS", "health");
