@@ -42,7 +42,7 @@ COMMANDS = {
     "summary": [["summary"], []],
     "version": [["version"]],
     "doctor": [["doctor"]],
-    "model": [["model", str(DIGITS)]],
+    "model": [["model", str(DIGITS)], ["model", "--commands", str(DIGITS)]],
     "caps": [["caps"]],
     "stat": [["stat"]],
 }

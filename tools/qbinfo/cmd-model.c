@@ -17,9 +17,15 @@ int cmd_model(struct request *request)
 		.inventory = inventory,
 	};
 	struct part *models = &document.parts[0];
+	bool is_data = request->style.is_json || request->style.is_jsonl;
 	int worst = 0;
-	int code =
-		select_fields(request, LIST_MODELS, default_fields, 1, models);
+	int code;
+
+	if (request->has[OPTION_COMMANDS] && request->has[OPTION_OUTPUT] &&
+	    !is_data)
+		return fail(2, "commands are listed below a model: "
+			       "they do not go with the table of -o");
+	code = select_fields(request, LIST_MODELS, default_fields, 1, models);
 
 	if (code)
 		return code < 0 ? 0 : code;
@@ -33,6 +39,7 @@ int cmd_model(struct request *request)
 
 		what.exit =
 			collect_model(inventory, request->arguments.items[i],
+				      request->has[OPTION_COMMANDS],
 				      &what.message, &what.status);
 		if (!what.exit)
 			continue;

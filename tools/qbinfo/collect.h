@@ -128,7 +128,12 @@ void collect_software(struct inventory *inventory);
 
 /* model FILE; the exit code. */
 int collect_model(struct inventory *inventory, const char *path,
-		  const char **sentence, const char **status);
+		  bool with_commands, const char **sentence,
+		  const char **status);
+/* The commands of a variant, by the place of its bundle in VARI. */
+struct qbm_reader;
+void collect_commands(struct record *variant, const struct qbm_reader *reader,
+		      size_t bundle);
 
 /* "float32": qbrt_dtype_name in lower case. */
 const char *collect_dtype_word(enum qbrt_dtype dtype);
