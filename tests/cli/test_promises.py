@@ -264,7 +264,7 @@ def test_a_hostile_name_is_one_word_of_a_command(tree, tmp_path):
     for command in commands:
         words = ["sh", "-c", f"set -- {command}; echo $#"]
         out = subprocess.run(words, capture_output=True, cwd=tmp_path, check=True)
-        assert out.stdout == b"5\n"
+        assert out.stdout == b"7\n"
     assert not (tmp_path / "canary").exists()
 
 

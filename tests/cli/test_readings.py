@@ -164,7 +164,7 @@ def test_health_is_of_state_errors_and_readings(
     assert bool(marks) == (health != "ok")
     if words:
         assert any(words in reason for reason in device["health"]["reasons"])
-        assert any(words in line and "-t health)" in line for line in marks)
+        assert any(words in line and "-t health --sysroot" in line for line in marks)
 
 
 def test_throttling_is_a_warning(tree):

@@ -5,6 +5,12 @@
 
 static const enum field_id default_fields[] = { FIELD_MODEL_PATH };
 
+/* A file whose name looks like an option. */
+static const char *get_operand(const char *path)
+{
+	return *path == '-' ? inventory_format("./%s", path) : path;
+}
+
 int cmd_model(struct request *request)
 {
 	struct inventory *inventory = &request->inventory;
@@ -45,11 +51,11 @@ int cmd_model(struct request *request)
 			continue;
 		/* 8 is worse than 5: the file will never load */
 		worst = what.exit > worst ? what.exit : worst;
-		add_warning(
-			inventory, what.message,
-			inventory_format(
-				"qbm verify %s",
-				inventory_quote(request->arguments.items[i])));
+		add_warning(inventory, what.message,
+			    inventory_format(
+				    "qbm verify %s",
+				    inventory_quote(get_operand(
+					    request->arguments.items[i]))));
 		(void)fail_with(&what);
 	}
 	if (!inventory->models.num)

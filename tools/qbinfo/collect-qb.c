@@ -445,7 +445,7 @@ bool collect_is_silent(const struct own_node *own)
 static const char *get_open_words(const struct own_node *node)
 {
 	if (node->uapi_major >= 0 && node->uapi_major != QBINFO_UAPI_MAJOR)
-		return "its driver speaks another version of the interface";
+		return "its driver speaks another uapi version";
 	switch (-node->open_err) {
 	case EACCES:
 	case EPERM:

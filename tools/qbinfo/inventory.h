@@ -235,6 +235,7 @@ void set_absent(struct record *record, enum field_id id, enum reason reason,
 void set_note(struct record *record, enum field_id id, const char *note);
 void add_extra(struct record *record, const char *name, const char *text);
 
+/* A command of qbinfo gets the --sysroot that this run has. */
 void add_warning(struct inventory *inventory, const char *text,
 		 const char *command);
 

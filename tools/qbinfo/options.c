@@ -362,11 +362,11 @@ static int check_values(struct request *request)
 
 	if (color && strcmp(color, "auto") != 0 &&
 	    strcmp(color, "always") != 0 && strcmp(color, "never") != 0)
-		return fail(2, "%s takes auto, always or never, but got %s",
+		return fail(2, "--%s takes auto, always or never, but got %s",
 			    options[OPTION_COLOR].name, color);
 	if (major && strcmp(major, "1") != 0)
 		return fail(2,
-			    "%s takes a major version that this build knows, "
+			    "--%s takes a major version that this build knows, "
 			    "which is 1, but got %s",
 			    options[OPTION_SCHEMA_MAJOR].name, major);
 	request->timeout = 5;
@@ -378,7 +378,7 @@ static int check_values(struct request *request)
 static int check_text(const struct request *request)
 {
 	if (request->has[OPTION_JSON] || request->has[OPTION_JSONL])
-		return fail(2, "%s prints text: it does not go with --%s",
+		return fail(2, "--%s prints text: it does not go with --%s",
 			    request->has[OPTION_HELP]
 				    ? options[OPTION_HELP].name
 				    : options[OPTION_VERSION_OPTION].name,
@@ -386,7 +386,7 @@ static int check_text(const struct request *request)
 				    ? options[OPTION_JSON].name
 				    : options[OPTION_JSONL].name);
 	if (request->has[OPTION_HELP] && request->has[OPTION_VERSION_OPTION])
-		return fail(2, "%s and %s exclude one another",
+		return fail(2, "--%s and --%s exclude one another",
 			    options[OPTION_HELP].name,
 			    options[OPTION_VERSION_OPTION].name);
 	return 0;
@@ -409,7 +409,7 @@ int options_parse(struct request *request, int argc, char **argv)
 				    options[i].name);
 	}
 	if (request->has[OPTION_JSON] && request->has[OPTION_JSONL])
-		return fail(2, "%s and %s exclude one another",
+		return fail(2, "--%s and --%s exclude one another",
 			    options[OPTION_JSON].name,
 			    options[OPTION_JSONL].name);
 	if (request->has[OPTION_HELP] || request->has[OPTION_VERSION_OPTION])
