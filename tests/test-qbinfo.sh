@@ -43,6 +43,7 @@ exec env PYTHONDONTWRITEBYTECODE=1 \
 	LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
 	QBRUNTIME_TEST_TOP="$top" \
 	QBRUNTIME_TEST_STAGE="$stage" \
+	QBRUNTIME_TEST_BENT_LIBRARY="$build/tests/.libs/libqbruntime-bent.so" \
 	QBRUNTIME_TEST_PACKAGES="${package:+$(dirname "$(dirname "$package")")}" \
 	QBRUNTIME_TEST_SANITIZER="$sanitizer" \
 	QBRUNTIME_TEST_BENT="$stage/qbinfo-bent" \

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import fcntl
 import termios
+import time
 
 import pytest
 
@@ -22,6 +23,7 @@ BENT = os.environ["QBRUNTIME_TEST_BENT"]  # tests/qbinfo-bent.c
 SOURCES = TOP / "tools" / "qbinfo"
 DIGITS = TOP / "examples" / "digits.qbm"
 LIBRARY = pathlib.Path(os.environ["LD_LIBRARY_PATH"])
+BENT_LIBRARY = pathlib.Path(os.environ["QBRUNTIME_TEST_BENT_LIBRARY"])
 IS_SANITIZED = bool(os.environ["QBRUNTIME_TEST_SANITIZER"])
 
 # an installed library beside the staged one is what doctor must find
@@ -41,14 +43,17 @@ COMMANDS = {
     "summary": [["summary"], []],
     "version": [["version"]],
     "doctor": [["doctor"]],
-    "model": [["model", str(DIGITS)]],
+    "model": [["model", str(DIGITS)], ["model", "--commands", str(DIGITS)]],
     "caps": [["caps"]],
+    "stat": [["stat"]],
 }
 # those that run a device, so that no captured system will do; a slow machine,
 # or a build with a sanitizer, gets its time
 LIVE_COMMANDS = {"validate": [["validate", "--timeout", "60"]]}
 NO_JSONL = {"version"}
 NO_JSON = {("list", "-l")}
+# it watches hardware: live it has tests of its own
+NOT_LIVE = {"stat"}
 
 
 def environment(**more):
@@ -143,6 +148,11 @@ def strace(tmp_path, calls, *words, env=None, cwd=None):
     if b"ptrace" in done.stderr:
         pytest.skip("this machine lets nobody trace")
     return out.read_text(errors="replace").splitlines()
+
+
+def monotonic():
+    """What the tool calls monotonic_ns, now."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def table(name):

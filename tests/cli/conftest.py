@@ -38,6 +38,20 @@ def tree(tmp_path):
     return make
 
 
+@pytest.fixture
+def bent(tmp_path):
+    """The environment in which qbinfo finds two devices that count by the clock."""
+    if not cases.BENT_LIBRARY.exists():
+        pytest.skip("no shared library of the tests was built")
+    (tmp_path / "libqbruntime.so.0").symlink_to(cases.BENT_LIBRARY)
+    # its list of drivers is there twice, on purpose
+    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_odr_violation=0"
+    return {
+        "LD_LIBRARY_PATH": f"{tmp_path}:{cases.LIBRARY}",
+        "ASAN_OPTIONS": asan.strip(":"),
+    }
+
+
 @pytest.fixture(scope="session")
 def validate():
     """Checks a document under its command's strict schema."""

@@ -91,3 +91,8 @@ def test_the_command_of_a_broken_model_names_it(tmp_path):
     document = cases.run("model", path, cases.DIGITS, "--json")
     command = json.loads(document.stdout)["warnings"][0]["command"]
     assert shlex.split(command) == ["qbm", "verify", str(path)]
+    # no name is taken for an option
+    path.rename(tmp_path / "-o.qbm")
+    words = ["model", "--json", "--", "-o.qbm", cases.DIGITS]
+    document = json.loads(cases.run(*words, cwd=tmp_path).stdout)
+    assert document["warnings"][0]["command"] == "qbm verify ./-o.qbm"

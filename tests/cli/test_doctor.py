@@ -384,7 +384,7 @@ def test_every_code_has_its_section_in_the_manual():
     page = (cases.TOP / "man" / "qbinfo-doctor.7.scd").read_text()
     assert set(re.findall(r"^## (E-[A-Z]+-\d+)", page, re.M)) == codes
     names = {entry[0] for entry in PLANTED}
-    names |= {"software", "libraries", "python", "export"}
+    names |= {"software", "libraries", "python", "export", "firmware"}
     checks = [check["id"] for check in cases.data("doctor")["checks"]]
     assert set(checks) == names
 

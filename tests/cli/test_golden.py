@@ -23,12 +23,14 @@ VIEWS = {
     "version.txt": ["version"],
     "doctor.txt": ["doctor"],
     "caps.txt": ["caps"],
+    "stat.txt": ["stat"],
 }
 JSON_VIEWS = {
     "summary.json": ["summary", "--json"],
     "show.json": ["show", "--json"],
     "doctor.json": ["doctor", "--json"],
     "caps.json": ["caps", "--json"],
+    "stat.json": ["stat", "--json"],
 }
 
 
@@ -82,15 +84,15 @@ def test_every_fix_is_complete():
 def test_each_warning_ends_with_the_command_that_says_more(roots):
     lines = []
     for name in ("mixed", "lost", "noperm", "old-driver"):
-        out = cases.text("--sysroot", roots / name).splitlines()
+        out = cases.text("--sysroot", name, cwd=roots).splitlines()
         marked = [line for line in out if line.startswith("!")]
         assert out[len(out) - len(marked) :] == marked
         lines += marked
     assert len(lines) == 4
     for line in lines:
-        command = re.search(r"\(qbinfo (.*)\)$", line)[1].split()
-        root = "noperm" if command == ["doctor"] else "lost"
-        assert cases.run(*command, "--sysroot", roots / root).stdout
+        command = re.search(r"\(qbinfo (.* --sysroot .*)\)$", line)[1].split()
+        # it runs as it stands
+        assert cases.run(*command, cwd=roots).stdout
 
 
 # I31

@@ -249,3 +249,26 @@ def test_a_node_that_a_variable_may_hide_is_none(tree):
     (root / NAME).write_text(f'{{"open": 0, {VERSION}}}')
     check = cases.data("doctor", "--sysroot", root, code=3)["checks"][0]
     assert (check["id"], check["state"]) == ("node", "ok")
+
+
+# I83: text behind the value is no JSON, blanks are nothing
+@pytest.mark.parametrize("rest", ["]", "[]", "x", '{"a": 1}', "\x00", "\v", "//"])
+def test_text_behind_the_value_is_invalid(tree, rest):
+    root = tree("soft")
+    file = root / "devices.json"
+    whole = file.read_text()
+    file.write_text(whole + " \t\r\n")
+    assert len(cases.data("list", "--sysroot", root)["devices"]) == 1
+    file.write_text(whole + rest)
+    done = cases.run("list", "--json", "--sysroot", root)
+    assert done.returncode == 8, done
+    assert "no JSON array" in json.loads(done.stdout)["error"]["message"]
+
+
+# I83
+def test_text_behind_a_reply_is_invalid(tree):
+    root = tree("one-aries")
+    (root / NAME).write_text((root / NAME).read_text() + "}")
+    document = cases.data("show", "--sysroot", root)
+    assert document["devices"] == []
+    assert "cannot be opened" in document["warnings"][0]["text"]

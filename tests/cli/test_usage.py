@@ -44,7 +44,12 @@ WRONG = [
     ("validate --destructive --test ops", "the test reset"),
     ("doctor --test ops", "--test"),
     ("bench", "bench"),
-    ("stat", "stat"),
+    ("stats", "stat"),
+    ("stat -i 0.05", "0.1"),
+    ("stat -c 0", "from 1"),
+    ("stat -t memory", "--topic"),
+    ("stat 0 -d 0", "both"),
+    ("list -i 1", "--interval"),
     ("reset 0", "reset"),
     ("completion bash", "completion"),
     ("xyzzy", "--help"),
@@ -106,6 +111,28 @@ def test_wrong_lines_are_refused_with_the_nearest(line, name):
     asked = cases.run("--json", *words)
     assert asked.returncode == 2
     assert json.loads(asked.stdout)["error"]["exit"] == 2
+
+
+# I10: as it is written on the line
+@pytest.mark.parametrize(
+    "line,words",
+    [
+        ("list --color=blue", "--color takes auto, always or never, but got blue"),
+        ("list --schema=2", "--schema takes a major version"),
+        ("list --timeout=0", "--timeout takes seconds from above 0 to 86400"),
+        ("stat --interval=0", "--interval takes seconds from 0.1 to 86400"),
+        ("stat --count=x", "--count takes a number from 1 on, but got x"),
+        ("list --json --jsonl", "--json and --jsonl exclude one another"),
+        ("list -h -V", "--help and --version exclude one another"),
+        ("list -h -J", "--help prints text: it does not go with --json"),
+        ("list -V --jsonl", "--version prints text: it does not go with --jsonl"),
+        ("list --json=1", "--json takes no argument"),
+        ("caps -b", "caps does not take --bytes"),
+    ],
+)
+def test_sentences_name_options_with_their_dashes(line, words):
+    done = cases.run(*line.split())
+    assert done.returncode == 2 and words in done.stderr.decode(), done
 
 
 # I02
@@ -253,6 +280,7 @@ def test_schemas_are_valid_and_described():
         "doctor",
         "caps",
         "validate",
+        "stat",
         "error",
     ]
     for name in names:

@@ -68,6 +68,7 @@ static void run_checks(struct doctor *doctor)
 	doctor_check_node(doctor);
 	doctor_check_permission(doctor);
 	doctor_check_version(doctor);
+	doctor_check_firmware(doctor);
 	doctor_check_health(doctor);
 	doctor_check_memlock(doctor);
 	doctor_check_contiguous(doctor);

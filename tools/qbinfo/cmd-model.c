@@ -5,6 +5,12 @@
 
 static const enum field_id default_fields[] = { FIELD_MODEL_PATH };
 
+/* A file whose name looks like an option. */
+static const char *get_operand(const char *path)
+{
+	return *path == '-' ? inventory_format("./%s", path) : path;
+}
+
 int cmd_model(struct request *request)
 {
 	struct inventory *inventory = &request->inventory;
@@ -17,9 +23,15 @@ int cmd_model(struct request *request)
 		.inventory = inventory,
 	};
 	struct part *models = &document.parts[0];
+	bool is_data = request->style.is_json || request->style.is_jsonl;
 	int worst = 0;
-	int code =
-		select_fields(request, LIST_MODELS, default_fields, 1, models);
+	int code;
+
+	if (request->has[OPTION_COMMANDS] && request->has[OPTION_OUTPUT] &&
+	    !is_data)
+		return fail(2, "commands are listed below a model: "
+			       "they do not go with the table of -o");
+	code = select_fields(request, LIST_MODELS, default_fields, 1, models);
 
 	if (code)
 		return code < 0 ? 0 : code;
@@ -33,16 +45,17 @@ int cmd_model(struct request *request)
 
 		what.exit =
 			collect_model(inventory, request->arguments.items[i],
+				      request->has[OPTION_COMMANDS],
 				      &what.message, &what.status);
 		if (!what.exit)
 			continue;
 		/* 8 is worse than 5: the file will never load */
 		worst = what.exit > worst ? what.exit : worst;
-		add_warning(
-			inventory, what.message,
-			inventory_format(
-				"qbm verify %s",
-				inventory_quote(request->arguments.items[i])));
+		add_warning(inventory, what.message,
+			    inventory_format(
+				    "qbm verify %s",
+				    inventory_quote(get_operand(
+					    request->arguments.items[i]))));
 		(void)fail_with(&what);
 	}
 	if (!inventory->models.num)

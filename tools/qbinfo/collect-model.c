@@ -246,7 +246,7 @@ static uint64_t get_commands(const struct qbm_reader *reader, size_t bundle)
 }
 
 static void set_variants(struct record *model, const struct qbrt_model *loaded,
-			 const struct qbm_reader *reader)
+			 const struct qbm_reader *reader, bool with_commands)
 {
 	struct records *variants = records_alloc(LIST_VARIANTS);
 	const struct qbm_bytes *table = &reader->variants;
@@ -281,6 +281,9 @@ static void set_variants(struct record *model, const struct qbrt_model *loaded,
 			    get_tensors(loaded, reader, i, false));
 		set_records(variant, FIELD_VARIANT_OUTPUTS,
 			    get_tensors(loaded, reader, i, true));
+		set_absent(variant, FIELD_VARIANT_LISTING, REASON_ABSENT, NULL);
+		if (with_commands)
+			collect_commands(variant, reader, bundle);
 	}
 	set_records(model, FIELD_MODEL_VARIANTS, variants);
 }
@@ -370,7 +373,8 @@ static bool is_out_of_descriptors(int fd)
 }
 
 int collect_model(struct inventory *inventory, const char *path,
-		  const char **sentence, const char **status_name)
+		  bool with_commands, const char **sentence,
+		  const char **status_name)
 {
 	struct qbm_reader *reader = inventory_alloc(sizeof(*reader));
 	struct qbrt_model *model = NULL;
@@ -401,7 +405,7 @@ int collect_model(struct inventory *inventory, const char *path,
 	set_head(record, reader);
 	set_metadata(record, reader);
 	set_sections(record, reader);
-	set_variants(record, model, reader);
+	set_variants(record, model, reader, with_commands);
 	qbrt_model_free(model);
 	(void)close(reader->fd);
 	return 0;

@@ -41,7 +41,7 @@ static void set_captured_time(struct record *tool)
 	}
 }
 
-static void set_live_time(struct record *tool)
+const char *collect_now(uint64_t *monotonic)
 {
 	struct timespec now, since;
 	struct tm utc;
@@ -50,13 +50,22 @@ static void set_live_time(struct record *tool)
 	if (clock_gettime(CLOCK_REALTIME, &now) ||
 	    clock_gettime(CLOCK_MONOTONIC, &since) ||
 	    !gmtime_r(&now.tv_sec, &utc))
-		return;
+		return NULL;
+	*monotonic =
+		(uint64_t)since.tv_sec * 1000000000u + (uint64_t)since.tv_nsec;
 	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-	set_text(tool, FIELD_TOOL_TIME,
-		 inventory_format("%s.%09ldZ", text, now.tv_nsec));
-	set_integer(tool, FIELD_TOOL_MONOTONIC,
-		    (uint64_t)since.tv_sec * 1000000000u +
-			    (uint64_t)since.tv_nsec);
+	return inventory_format("%s.%09ldZ", text, now.tv_nsec);
+}
+
+static void set_live_time(struct record *tool)
+{
+	uint64_t monotonic;
+	const char *time = collect_now(&monotonic);
+
+	if (!time)
+		return;
+	set_text(tool, FIELD_TOOL_TIME, time);
+	set_integer(tool, FIELD_TOOL_MONOTONIC, monotonic);
 }
 
 /* Its soname ends in the number of its binary interface. */
@@ -436,7 +445,7 @@ bool collect_is_silent(const struct own_node *own)
 static const char *get_open_words(const struct own_node *node)
 {
 	if (node->uapi_major >= 0 && node->uapi_major != QBINFO_UAPI_MAJOR)
-		return "its driver speaks another version of the interface";
+		return "its driver speaks another uapi version";
 	switch (-node->open_err) {
 	case EACCES:
 	case EPERM:

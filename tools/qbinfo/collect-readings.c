@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Readings: firmware, sensors, counters, events.
+ * Readings: firmware, sensors, counters; events are in collect-events.c.
  * Live each chosen device is opened once, asked and closed; under --sysroot the
  * same comes from its recorded reply. What a device does not tell stays null.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>
@@ -16,7 +14,6 @@
 #include "source.h"
 
 #define NUM(array) (sizeof(array) / sizeof(*(array)))
-#define NS_PER_SEC INT64_C(1000000000)
 
 /* By qbrt_sensor_name; the unit of the field is divisor times that of it. */
 static const struct {
@@ -132,6 +129,20 @@ static void set_counter(struct record *device, uint32_t id, uint32_t index,
 		set_integer(device, counters[i].field, sum);
 }
 
+/* last: 0 is not known. */
+static void set_heartbeat(struct record *device, bool is_offered, int64_t last,
+			  uint64_t now)
+{
+	if (!is_offered || !last)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_ABSENT, NULL);
+	else if (last < 0)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_INVALID,
+			   "heartbeat_ns");
+	else
+		set_integer(device, FIELD_HEARTBEAT_AGE,
+			    now > (uint64_t)last ? now - (uint64_t)last : 0);
+}
+
 /* What follows from counters. */
 static void set_queues(struct record *device)
 {
@@ -170,97 +181,6 @@ static void set_queues(struct record *device)
 				    jobs);
 }
 
-/* ---- the last error ---- */
-
-static void set_no_error(struct record *device)
-{
-	set_absent(device, FIELD_LAST_TIME, REASON_ABSENT, NULL);
-	set_absent(device, FIELD_LAST_STATUS, REASON_ABSENT, NULL);
-	set_absent(device, FIELD_LAST_TEXT, REASON_ABSENT, NULL);
-}
-
-static bool is_error(const char *event)
-{
-	static const char *const errors[] = {
-		"timeout",
-		"queue_reset",
-		"core_reset",
-		"device_reset",
-		"lost",
-		"job_error",
-		"device_lied",
-		"ecc_uncorrected",
-		"heartbeat_missing",
-	};
-
-	for (size_t i = 0; i < NUM(errors); i++) {
-		if (!strcmp(errors[i], event))
-			return true;
-	}
-	return false;
-}
-
-static int get_days(int year, int month)
-{
-	static const int days[] = { 31, 28, 31, 30, 31, 30,
-				    31, 31, 30, 31, 30, 31 };
-	bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-
-	return days[month - 1] + (month == 2 && is_leap);
-}
-
-/*
- * An instant of CLOCK_MONOTONIC, by the two times of the tool. Counted back by
- * hand: libc would read the time zone, which lies outside of --sysroot.
- */
-static void set_last_time(struct record *device, const struct record *tool,
-			  int64_t monotonic)
-{
-	const char *text = record_get_text(tool, FIELD_TOOL_TIME) ?: "";
-	int64_t since =
-		(int64_t)record_get_integer(tool, FIELD_TOOL_MONOTONIC, 0);
-	int year, month, day, hour, minute, second;
-	long ns;
-	int64_t time;
-
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%9ldZ", &year, &month, &day,
-		   &hour, &minute, &second, &ns) != 7 ||
-	    month < 1 || month > 12 || monotonic < 0 || monotonic > since) {
-		set_absent(device, FIELD_LAST_TIME, REASON_INVALID, "time");
-		return;
-	}
-	time = (hour * INT64_C(3600) + minute * 60 + second) * NS_PER_SEC + ns -
-	       (since - monotonic);
-	for (; time < 0; time += 86400 * NS_PER_SEC) {
-		if (--day > 0)
-			continue;
-		year -= month == 1;
-		month = month == 1 ? 12 : month - 1;
-		day = get_days(year, month);
-	}
-	second = (int)(time / NS_PER_SEC);
-	set_text(device, FIELD_LAST_TIME,
-		 inventory_format(
-			 "%04d-%02d-%02dT%02d:%02d:%02d.%09" PRId64 "Z", year,
-			 month, day, second / 3600, second / 60 % 60,
-			 second % 60, time % NS_PER_SEC));
-}
-
-static void set_event(struct record *device, const struct record *tool,
-		      uint32_t kind, int64_t time)
-{
-	char *text = inventory_copy(qbrt_device_event_name(kind));
-
-	if (!is_error(text))
-		return;
-	for (char *c = text; *c; c++) {
-		if (*c == '_')
-			*c = ' ';
-	}
-	set_last_time(device, tool, time);
-	set_text(device, FIELD_LAST_TEXT, text);
-}
-
 /* A capture holds values, and not why others are null. */
 void collect_listed_readings(struct record *device)
 {
@@ -269,6 +189,9 @@ void collect_listed_readings(struct record *device)
 					      FIELD_LAST_TEXT };
 
 	set_queues(device);
+	if (record_get_text(device, FIELD_FIRMWARE) &&
+	    !record_see(device, FIELD_HEARTBEAT_AGE)->is_set)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_ABSENT, NULL);
 	for (size_t i = 0; i < NUM(last); i++) {
 		if (record_see(device, FIELD_SUBMITTED)->is_set &&
 		    !record_get_text(device, last[i]))
@@ -277,6 +200,14 @@ void collect_listed_readings(struct record *device)
 }
 
 /* ---- live ---- */
+
+static uint64_t get_now(void)
+{
+	uint64_t now = 0;
+
+	(void)collect_now(&now);
+	return now;
+}
 
 static enum qbrt_status read_firmware(struct record *device,
 				      const struct qbrt_accelerator *acc)
@@ -292,6 +223,8 @@ static enum qbrt_status read_firmware(struct record *device,
 		set_integer(device, FIELD_FIRMWARE_CRC, info.crc);
 	set_boolean(device, FIELD_FIRMWARE_SECURE,
 		    info.flags & QBRT_FIRMWARE_SECURE);
+	set_heartbeat(device, info.flags & QBRT_FIRMWARE_HEARTBEAT,
+		      info.heartbeat, get_now());
 	return QBRT_OK;
 }
 
@@ -322,32 +255,25 @@ static enum qbrt_status read_all(struct record *device,
 	return QBRT_OK;
 }
 
-static enum qbrt_status read_events(struct record *device,
-				    const struct record *tool,
-				    const struct qbrt_accelerator *acc)
+enum qbrt_status collect_counters(struct record *device,
+				  const struct qbrt_accelerator *acc)
 {
-	static struct qbrt_device_event events[256];
-	size_t num;
-	enum qbrt_status status = qbrt_accelerator_query_events(
-		acc, 0, events, NUM(events), &num);
+	enum qbrt_status status = read_all(
+		device, acc, qbrt_accelerator_query_counters, set_counter);
 
-	if (status)
-		return status;
-	set_no_error(device);
-	for (size_t i = 0; i < num && i < NUM(events); i++) {
-		if (!is_error(qbrt_device_event_name(events[i].kind)))
-			continue;
-		set_event(device, tool, events[i].kind, events[i].time);
-		set_absent(device, FIELD_LAST_STATUS, REASON_ABSENT, NULL);
-		if (events[i].status)
-			set_text(device, FIELD_LAST_STATUS,
-				 qbrt_status_name(events[i].status));
-	}
-	return QBRT_OK;
+	set_queues(device);
+	return status;
 }
 
-static void mark_failed(struct record *device, const char *topics,
-			enum qbrt_status status)
+enum qbrt_status collect_sensors(struct record *device,
+				 const struct qbrt_accelerator *acc)
+{
+	return read_all(device, acc, qbrt_accelerator_query_sensors,
+			set_sensor);
+}
+
+void collect_mark_failed(struct record *device, const char *topics,
+			 enum qbrt_status status)
 {
 	enum reason reason = REASON_ERROR;
 
@@ -367,21 +293,18 @@ static void read_device(struct record *device, const struct record *tool)
 		(int)record_get_integer(device, FIELD_NUMBER, 0), &acc);
 
 	if (status) {
-		mark_failed(device,
-			    "firmware queues clocks power thermal health",
-			    status);
+		collect_mark_failed(
+			device, "firmware queues clocks power thermal health",
+			status);
 		return;
 	}
-	mark_failed(device, "firmware", read_firmware(device, acc));
-	mark_failed(device, "clocks power thermal",
-		    read_all(device, acc, qbrt_accelerator_query_sensors,
-			     set_sensor));
-	status = read_all(device, acc, qbrt_accelerator_query_counters,
-			  set_counter);
-	set_queues(device);
+	collect_mark_failed(device, "firmware", read_firmware(device, acc));
+	collect_mark_failed(device, "clocks power thermal",
+			    collect_sensors(device, acc));
+	status = collect_counters(device, acc);
 	if (!status)
-		status = read_events(device, tool, acc);
-	mark_failed(device, "queues health", status);
+		status = collect_events(device, tool, acc);
+	collect_mark_failed(device, "queues health", status);
 	qbrt_accelerator_close(acc);
 }
 
@@ -423,14 +346,18 @@ static void take_all(struct record *device, struct json_object *array,
 	}
 }
 
-static void take_firmware(struct record *device, struct json_object *firmware)
+static void take_firmware(struct record *device, struct json_object *firmware,
+			  uint64_t now)
 {
 	uint64_t flags;
+	int64_t last;
+	enum member has_last =
+		reply_find_number(firmware, "heartbeat_ns", &last);
 	enum member has_flags =
 		reply_find_count(firmware, "flags", UINT32_MAX, &flags);
 
 	reply_set_text(device, FIELD_FIRMWARE_BUILD, firmware, "build");
-	/* kernel.md 2.4: bit 1 crc known, bit 2 secure */
+	/* kernel.md 2.1: bit 1 crc known, bit 2 secure, bit 3 heartbeat */
 	if (flags & 2)
 		reply_set_count(device, FIELD_FIRMWARE_CRC, firmware, "crc");
 	if (has_flags == MEMBER_VALUE)
@@ -438,28 +365,26 @@ static void take_firmware(struct record *device, struct json_object *firmware)
 	else if (has_flags == MEMBER_INVALID)
 		set_absent(device, FIELD_FIRMWARE_SECURE, REASON_INVALID,
 			   "flags");
+	if (has_flags == MEMBER_VALUE)
+		set_heartbeat(device, flags & 8,
+			      has_last == MEMBER_INVALID ? -1 : last, now);
+	else if (has_flags == MEMBER_INVALID)
+		set_absent(device, FIELD_HEARTBEAT_AGE, REASON_INVALID,
+			   "flags");
 }
 
-/* Which may be the error that a broken one hides. */
-static void take_events(struct record *device, const struct record *tool,
-			struct json_object *events)
+void collect_reply_sensors(struct record *device, struct json_object *query)
 {
-	set_no_error(device);
-	for (size_t i = 0; i < json_object_array_length(events); i++) {
-		struct json_object *one = json_object_array_get_idx(events, i);
-		uint64_t kind;
-		int64_t time;
+	take_all(device,
+		 get_array(device, query, "SENSORS", "clocks power thermal"),
+		 set_sensor);
+}
 
-		/* its errno gets a status in the library alone */
-		if (reply_find_number(one, "time_ns", &time) == MEMBER_VALUE &&
-		    reply_find_count(one, "kind", UINT32_MAX, &kind) ==
-			    MEMBER_VALUE) {
-			set_event(device, tool, (uint32_t)kind, time);
-			continue;
-		}
-		set_absent(device, FIELD_LAST_TIME, REASON_INVALID, "EVENTS");
-		set_absent(device, FIELD_LAST_TEXT, REASON_INVALID, "EVENTS");
-	}
+void collect_reply_counters(struct record *device, struct json_object *query)
+{
+	take_all(device, get_array(device, query, "COUNTERS", "queues health"),
+		 set_counter);
+	set_queues(device);
 }
 
 void collect_reply_readings(const struct inventory *inventory,
@@ -467,16 +392,14 @@ void collect_reply_readings(const struct inventory *inventory,
 {
 	struct json_object *events;
 
-	take_firmware(device, reply_get(query, "FIRMWARE"));
-	take_all(device,
-		 get_array(device, query, "SENSORS", "clocks power thermal"),
-		 set_sensor);
-	take_all(device, get_array(device, query, "COUNTERS", "queues health"),
-		 set_counter);
-	set_queues(device);
+	take_firmware(
+		device, reply_get(query, "FIRMWARE"),
+		record_get_integer(inventory->tool, FIELD_TOOL_MONOTONIC, 0));
+	collect_reply_sensors(device, query);
+	collect_reply_counters(device, query);
 	events = get_array(device, query, "EVENTS", "health");
 	if (events)
-		take_events(device, inventory->tool, events);
+		collect_reply_events(device, inventory->tool, events);
 }
 
 /* ---- all ---- */

@@ -12,6 +12,8 @@
 
 /* The tool, its library, time and host. */
 void collect_tool(struct inventory *inventory);
+/* Now, RFC 3339; NULL: the clocks cannot be read. */
+const char *collect_now(uint64_t *monotonic);
 
 /*
  * The devices, through qbrt.h; under --sysroot from nodes (which are there
@@ -64,6 +66,26 @@ void collect_readings(struct inventory *inventory);
 void collect_reply_readings(const struct inventory *inventory,
 			    struct record *device, struct json_object *query);
 
+/* Of an open device, and of a reply; counters with what follows from them. */
+enum qbrt_status collect_counters(struct record *device,
+				  const struct qbrt_accelerator *acc);
+enum qbrt_status collect_sensors(struct record *device,
+				 const struct qbrt_accelerator *acc);
+void collect_reply_counters(struct record *device, struct json_object *query);
+void collect_reply_sensors(struct record *device, struct json_object *query);
+/* Why the fields of topics that nobody has set are null, unless status is OK. */
+void collect_mark_failed(struct record *device, const char *topics,
+			 enum qbrt_status status);
+
+/* The last error, of collect-events.c. */
+enum qbrt_status collect_events(struct record *device,
+				const struct record *tool,
+				const struct qbrt_accelerator *acc);
+void collect_reply_events(struct record *device, const struct record *tool,
+			  struct json_object *events);
+/* The time of day of an instant of CLOCK_MONOTONIC; NULL: it cannot be told. */
+const char *collect_time_at(const struct record *tool, int64_t monotonic);
+
 /* health.*, and its "!" lines: after the state and the readings. */
 void collect_health(struct inventory *inventory, struct record *device);
 /* What follows from the readings of devices.json. */
@@ -109,7 +131,12 @@ void collect_software(struct inventory *inventory);
 
 /* model FILE; the exit code. */
 int collect_model(struct inventory *inventory, const char *path,
-		  const char **sentence, const char **status);
+		  bool with_commands, const char **sentence,
+		  const char **status);
+/* The commands of a variant, by the place of its bundle in VARI. */
+struct qbm_reader;
+void collect_commands(struct record *variant, const struct qbm_reader *reader,
+		      size_t bundle);
 
 /* "float32": qbrt_dtype_name in lower case. */
 const char *collect_dtype_word(enum qbrt_dtype dtype);

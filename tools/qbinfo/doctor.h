@@ -35,6 +35,8 @@ const char *doctor_explain_denied(struct own_node *node, const char **text,
 void doctor_check_version(struct doctor *doctor);
 void doctor_check_health(struct doctor *doctor);
 void doctor_check_iommu(struct doctor *doctor);
+/* doctor-firmware.c */
+void doctor_check_firmware(struct doctor *doctor);
 /* doctor-limits.c */
 void doctor_check_memlock(struct doctor *doctor);
 void doctor_check_contiguous(struct doctor *doctor);

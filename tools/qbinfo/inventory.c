@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "source.h"
+
 static const struct field fields[NUM_FIELDS] = {
 #define FIELD(list_, id, path_, heading_, type_, unit_, topic_, words_, \
 	      commands_, help_) \
@@ -89,14 +91,24 @@ char *inventory_format(const char *format, ...)
 	return text;
 }
 
-void inventory_free(void)
+void *inventory_mark(void)
 {
-	while (blocks) {
+	return blocks;
+}
+
+void inventory_release(void *mark)
+{
+	while (blocks != mark) {
 		struct block *next = blocks->next;
 
 		free(blocks);
 		blocks = next;
 	}
+}
+
+void inventory_free(void)
+{
+	inventory_release(NULL);
 }
 
 /* ---- tables ---- */
@@ -228,6 +240,7 @@ void inventory_start(struct inventory *inventory)
 	inventory->checks.list = LIST_CHECKS;
 	inventory->parts.list = LIST_PARTS;
 	inventory->tests.list = LIST_TESTS;
+	inventory->samples.list = LIST_SAMPLES;
 }
 
 /* ---- values ---- */
@@ -369,9 +382,14 @@ void add_warning(struct inventory *inventory, const char *text,
 		 const char *command)
 {
 	struct warning *warning = inventory_alloc(sizeof(*warning));
+	const char *sysroot = source_get_sysroot();
 
 	warning->text = inventory_copy(text);
-	warning->command = inventory_copy(command);
+	warning->command =
+		sysroot && !strncmp(command, "qbinfo ", 7)
+			? inventory_format("%s --sysroot %s", command,
+					   inventory_quote(sysroot))
+			: inventory_copy(command);
 	if (inventory->last_warning)
 		inventory->last_warning->next = warning;
 	else

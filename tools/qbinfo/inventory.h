@@ -169,7 +169,8 @@ struct own_node {
 
 struct inventory {
 	struct record *tool, *driver, *verdict;
-	struct records devices, drm_nodes, models, checks, parts, tests;
+	struct records devices, drm_nodes, models, checks, parts, tests,
+		samples;
 	struct records *env; /* NULL until it is collected */
 	struct own_node *own_nodes;
 	struct warning *warnings, *last_warning;
@@ -193,6 +194,9 @@ char *inventory_format(const char *format, ...)
 const char *inventory_quote(const char *text);
 void inventory_start(struct inventory *inventory);
 void inventory_free(void);
+/* All that is allocated after a mark is freed at its release. */
+void *inventory_mark(void);
+void inventory_release(void *mark);
 
 struct record *record_alloc(enum list_id list);
 /* A new record at the end. */
@@ -232,6 +236,7 @@ void set_absent(struct record *record, enum field_id id, enum reason reason,
 void set_note(struct record *record, enum field_id id, const char *note);
 void add_extra(struct record *record, const char *name, const char *text);
 
+/* A command of qbinfo gets the --sysroot that this run has. */
 void add_warning(struct inventory *inventory, const char *text,
 		 const char *command);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "qbinfo.h"
+#include "source.h"
 
 static const struct {
 	char letter;
@@ -318,39 +319,68 @@ static int check_arguments(const struct request *request)
 	return 0;
 }
 
+/* Decimal seconds from least (but not 0) to a day; what is not given is as it
+ * was. */
+static int read_seconds(const struct request *request, enum option option,
+			double least, double *seconds)
+{
+	const char *text = request->value[option];
+	char *end;
+
+	if (!text)
+		return 0;
+	*seconds = strtod(text, &end);
+	if (!*text || *end || text[strspn(text, "0123456789.")] ||
+	    !(*seconds > 0) || *seconds < least || *seconds > 86400)
+		return fail(
+			2, "--%s takes seconds from %s to 86400, but got %s",
+			options[option].name,
+			least > 0 ? inventory_format("%g", least) : "above 0",
+			text);
+	return 0;
+}
+
+static int read_intervals(struct request *request)
+{
+	const char *count = request->value[OPTION_COUNT];
+	double interval = 1;
+	int code = read_seconds(request, OPTION_INTERVAL, 0.1, &interval);
+
+	request->interval = (int64_t)(interval * 1e9 + 0.5);
+	if (code || !count)
+		return code;
+	if (!source_parse_number(count, &request->count) || !request->count ||
+	    request->count > UINT32_MAX)
+		return fail(2, "--%s takes a number from 1 on, but got %s",
+			    options[OPTION_COUNT].name, count);
+	return 0;
+}
+
 static int check_values(struct request *request)
 {
 	const char *color = request->value[OPTION_COLOR];
-	const char *timeout = request->value[OPTION_TIMEOUT];
 	const char *major = request->value[OPTION_SCHEMA_MAJOR];
-	char *end;
+	int code;
 
 	if (color && strcmp(color, "auto") != 0 &&
 	    strcmp(color, "always") != 0 && strcmp(color, "never") != 0)
-		return fail(2, "%s takes auto, always or never, but got %s",
+		return fail(2, "--%s takes auto, always or never, but got %s",
 			    options[OPTION_COLOR].name, color);
 	if (major && strcmp(major, "1") != 0)
 		return fail(2,
-			    "%s takes a major version that this build knows, "
+			    "--%s takes a major version that this build knows, "
 			    "which is 1, but got %s",
 			    options[OPTION_SCHEMA_MAJOR].name, major);
 	request->timeout = 5;
-	if (!timeout)
-		return 0;
-	request->timeout = strtod(timeout, &end);
-	if (!*timeout || *end || timeout[strspn(timeout, "0123456789.")] ||
-	    !(request->timeout > 0) || request->timeout > 86400)
-		return fail(2,
-			    "%s takes seconds above 0, up to 86400, but got %s",
-			    options[OPTION_TIMEOUT].name, timeout);
-	return 0;
+	code = read_seconds(request, OPTION_TIMEOUT, 0, &request->timeout);
+	return code ? code : read_intervals(request);
 }
 
 /* Help and version are text, and one of them at a time. */
 static int check_text(const struct request *request)
 {
 	if (request->has[OPTION_JSON] || request->has[OPTION_JSONL])
-		return fail(2, "%s prints text: it does not go with --%s",
+		return fail(2, "--%s prints text: it does not go with --%s",
 			    request->has[OPTION_HELP]
 				    ? options[OPTION_HELP].name
 				    : options[OPTION_VERSION_OPTION].name,
@@ -358,7 +388,7 @@ static int check_text(const struct request *request)
 				    ? options[OPTION_JSON].name
 				    : options[OPTION_JSONL].name);
 	if (request->has[OPTION_HELP] && request->has[OPTION_VERSION_OPTION])
-		return fail(2, "%s and %s exclude one another",
+		return fail(2, "--%s and --%s exclude one another",
 			    options[OPTION_HELP].name,
 			    options[OPTION_VERSION_OPTION].name);
 	return 0;
@@ -381,7 +411,7 @@ int options_parse(struct request *request, int argc, char **argv)
 				    options[i].name);
 	}
 	if (request->has[OPTION_JSON] && request->has[OPTION_JSONL])
-		return fail(2, "%s and %s exclude one another",
+		return fail(2, "--%s and --%s exclude one another",
 			    options[OPTION_JSON].name,
 			    options[OPTION_JSONL].name);
 	if (request->has[OPTION_HELP] || request->has[OPTION_VERSION_OPTION])

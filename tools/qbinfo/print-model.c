@@ -125,6 +125,33 @@ static void print_variants(FILE *out, const struct record *model,
 	print_finish_table(out, table);
 }
 
+/* A table for each variant: what its programs do, a command a line. */
+static void print_listing(FILE *out, const struct record *variant,
+			  const struct style *style)
+{
+	static const enum field_id fields[] = {
+		FIELD_LISTED_PROGRAM, FIELD_LISTED_MODES, FIELD_LISTED_INDEX,
+		FIELD_LISTED_OPCODE,  FIELD_LISTED_READS, FIELD_LISTED_WRITES,
+		FIELD_LISTED_SHAPE,   FIELD_LISTED_DTYPE, FIELD_LISTED_NODES,
+	};
+	const struct value *listing =
+		record_see(variant, FIELD_VARIANT_LISTING);
+	const struct part part = {
+		.form = FORM_TABLE,
+		.list = LIST_LISTED,
+		.records = listing->is_set ? listing->records : NULL,
+		.fields = fields,
+		.num_fields = sizeof(fields) / sizeof(*fields),
+	};
+
+	if (!part.records)
+		return;
+	if (!style->has_no_headings)
+		(void)fprintf(out, "\n  commands of variant %s\n",
+			      get_text(variant, FIELD_VARIANT_NAME, style));
+	print_table(out, &part, style);
+}
+
 static const char *find_pair(const struct record *model, const char *name)
 {
 	const struct value *pairs = record_see(model, FIELD_MODEL_METADATA);
@@ -173,6 +200,11 @@ void print_models(FILE *out, const struct records *models,
 		if (!style->has_no_headings)
 			print_head(out, model, style);
 		print_variants(out, model, style);
+		for (const struct record *variant =
+			     record_see(model, FIELD_MODEL_VARIANTS)
+				     ->records->first;
+		     variant; variant = variant->next)
+			print_listing(out, variant, style);
 		if (model->next)
 			(void)fputc('\n', out);
 	}

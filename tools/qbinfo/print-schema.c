@@ -29,6 +29,7 @@ static const struct {
 	{ "doctor", 'D', { LIST_CHECKS }, { false } },
 	{ "caps", 'C', { LIST_DEVICES }, { false } },
 	{ "validate", 'A', { LIST_TESTS }, { false } },
+	{ "stat", 'T', { LIST_SAMPLES }, { false } },
 };
 
 static void add(struct json_object *object, const char *name,

@@ -162,6 +162,8 @@ static const char *print_number(double number, enum unit unit)
 		return scale(number, 1000, "KMG", "J");
 	case UNIT_RATIO:
 		return scale(number * 100, 1e9, "", "%");
+	case UNIT_HZ:
+		return scale(number, 1e15, "", "");
 	default:
 		return inventory_format("%g", number);
 	}
@@ -192,6 +194,21 @@ static const char *print_texts(const struct value *value)
 
 	for (size_t i = 0; i < value->texts.num; i++)
 		text = append(text, ",", print_safe(value->texts.items[i]));
+	return *text ? text : "-";
+}
+
+/* How busy each core is, and of other records how many there are. */
+static const char *print_records(const struct records *records)
+{
+	const char *text = "";
+
+	if (records->list != LIST_CORES)
+		return inventory_format("%zu", records->num);
+	for (const struct record *core = records->first; core;
+	     core = core->next)
+		text = append(text, ",",
+			      print_value(record_see(core, FIELD_CORE_BUSY),
+					  FIELD_CORE_BUSY, true));
 	return *text ? text : "-";
 }
 
@@ -241,7 +258,7 @@ const char *print_value(const struct value *value, enum field_id field,
 		return *text ? text : "-";
 	}
 	default:
-		return inventory_format("%zu", value->records->num);
+		return print_records(value->records);
 	}
 }
 

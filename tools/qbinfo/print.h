@@ -114,6 +114,14 @@ void print_models(FILE *out, const struct records *models,
 void print_field_help(FILE *out, const enum field_id *fields,
 		      size_t num_fields);
 
+/* print-stat.c: rows that come one by one; what is kept between them, with room
+ * for a column a field. */
+struct print_rows {
+	size_t *columns, *widths, num_columns, num_rows;
+};
+void print_rows(FILE *out, const struct part *part, const struct style *style,
+		struct print_rows *rows);
+
 /* print-json.c */
 void print_json(FILE *out, const struct document *document,
 		const struct style *style);

@@ -69,7 +69,6 @@ static void end_at_timeout(int signal)
 void start_timer(const struct request *request, const char *where)
 {
 	struct sigaction action = { .sa_handler = end_at_timeout };
-	struct itimerval timer = { .it_interval = { 0 } };
 	const char *folder = request->value[OPTION_CAPTURE];
 	struct failure what = {
 		.exit = 6,
@@ -96,13 +95,20 @@ void start_timer(const struct request *request, const char *where)
 			(void)fclose(out);
 		}
 	}
+	(void)sigaction(SIGALRM, &action, NULL);
+	restart_timer(request);
+}
+
+void restart_timer(const struct request *request)
+{
+	struct itimerval timer = { .it_interval = { 0 } };
+
 	timer.it_value.tv_sec = (time_t)request->timeout;
 	timer.it_value.tv_usec = (suseconds_t)((request->timeout -
 						(double)timer.it_value.tv_sec) *
 					       1e6);
 	if (!timer.it_value.tv_sec && !timer.it_value.tv_usec)
 		timer.it_value.tv_usec = 1;
-	(void)sigaction(SIGALRM, &action, NULL);
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -158,7 +164,7 @@ void say_verbose(const char *words)
 	(void)fprintf(stderr, "qbinfo: %s\n", print_safe(words));
 }
 
-static double get_seconds(void)
+double get_seconds(void)
 {
 	struct timespec now;
 
@@ -180,6 +186,7 @@ static int run(struct request *request)
 		[COMMAND_DOCTOR] = cmd_doctor,
 		[COMMAND_CAPS] = cmd_caps,
 		[COMMAND_VALIDATE] = cmd_validate,
+		[COMMAND_STAT] = cmd_stat,
 	};
 	int err;
 
@@ -214,8 +221,7 @@ static int run(struct request *request)
 	return functions[request->command](request);
 }
 
-/* All at once, at the end. */
-static int write_out(const char *text, size_t length)
+int write_now(const char *text, size_t length)
 {
 	while (length) {
 		ssize_t num = write(STDOUT_FILENO, text, length);
@@ -266,7 +272,7 @@ int main(int argc, char **argv)
 	if (failure.exit)
 		say_failure(is_json, !length, request->out);
 	(void)fclose(request->out);
-	written = write_out(text, length);
+	written = write_now(text, length);
 	if (written && failure.exit == 1 && !code)
 		say_failure(false, false, NULL);
 	if (request->has[OPTION_VERBOSE])

@@ -34,6 +34,8 @@ struct request {
 	const char *value[NUM_OPTIONS]; /* of the last one */
 	struct words devices, topics, tests, arguments;
 	double timeout;
+	int64_t interval; /* ns */
+	uint64_t count;   /* 0: no end */
 	struct style style;
 	FILE *out;
 	struct inventory inventory;
@@ -55,9 +57,15 @@ int fail_with(const struct failure *failure);
 const struct failure *get_failure(void);
 /* From now on --timeout counts; where: a word of what is done then, or "". */
 void start_timer(const struct request *request, const char *where);
+/* It counts what the tool does, and no time that it is told to wait. */
 void stop_timer(void);
+void restart_timer(const struct request *request);
 /* A line of --verbose. */
 void say_verbose(const char *words);
+/* CLOCK_MONOTONIC. */
+double get_seconds(void);
+/* What is printed is written at the end; what cannot wait by this: 0 or 1. */
+int write_now(const char *text, size_t length);
 /* The nearest of words, NULL if none is near. */
 const char *get_nearest(const char *word, const char *const *words, size_t num);
 
@@ -84,6 +92,7 @@ int cmd_schema(struct request *request);
 int cmd_doctor(struct request *request);
 int cmd_caps(struct request *request);
 int cmd_validate(struct request *request);
+int cmd_stat(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);

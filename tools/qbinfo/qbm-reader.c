@@ -100,6 +100,7 @@ void qbm_read_head(struct qbm_reader *reader)
 		size_t at = i * SECTION_SIZE;
 
 		reader->sections[i].kind = qbm_get32(&table, at);
+		reader->sections[i].instance = qbm_get32(&table, at + 8);
 		reader->sections[i].offset = qbm_get(&table, at + 16, 8);
 		reader->sections[i].size = qbm_get(&table, at + 24, 8);
 	}

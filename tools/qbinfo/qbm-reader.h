@@ -18,7 +18,7 @@ struct qbm_bytes {
 };
 
 struct qbm_part {
-	uint32_t kind;
+	uint32_t kind, instance;
 	uint64_t offset, size;
 };
 

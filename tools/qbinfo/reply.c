@@ -42,6 +42,14 @@ static void mark_large_integers(char *text)
 	}
 }
 
+/* Nothing but blanks behind the value: text there is no JSON. */
+static bool is_end(const char *text, size_t end, size_t length)
+{
+	while (end < length && memchr(" \t\r\n", text[end], 4))
+		end++;
+	return end >= length;
+}
+
 struct json_object *reply_read(const char *path, int *err)
 {
 	size_t length;
@@ -56,9 +64,11 @@ struct json_object *reply_read(const char *path, int *err)
 		*err = -EINVAL;
 		return NULL;
 	}
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	mark_large_integers(text);
 	object = json_tokener_parse_ex(tokener, text, (int)length + 1);
-	if (json_tokener_get_error(tokener) != json_tokener_success) {
+	if (json_tokener_get_error(tokener) != json_tokener_success ||
+	    !is_end(text, json_tokener_get_parse_end(tokener), length)) {
 		json_object_put(object);
 		object = NULL;
 		*err = -EINVAL;
