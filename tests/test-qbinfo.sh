@@ -26,13 +26,15 @@ for folder in lib python tools examples; do
 		exit 1
 	}
 done
-(cd "$build/tests" && "$build/libtool" --quiet --mode=install cp qbinfo-bent "$stage/qbinfo-bent") \
-	>"$stage/log" 2>&1 || {
-	sed 's/^/# /' "$stage/log"
-	echo "not ok 1 - qbinfo-bent is there"
-	echo "1..1"
-	exit 1
-}
+for program in five-facts qbinfo-bent; do
+	(cd "$build/tests" && "$build/libtool" --quiet --mode=install cp $program "$stage/$program") \
+		>"$stage/log" 2>&1 || {
+		sed 's/^/# /' "$stage/log"
+		echo "not ok 1 - $program is there"
+		echo "1..1"
+		exit 1
+	}
+done
 package=$(find "$stage" -path '*/qbruntime/pinned_memory.py')
 sanitizer=
 case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in

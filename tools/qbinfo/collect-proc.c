@@ -267,15 +267,10 @@ static void set_pinned_limit(struct record *device)
 		record_get_integer(device, FIELD_CGROUP_MEMORY, UINT64_MAX);
 	const char *kind = record_get_text(device, FIELD_KIND);
 	bool is_software = kind && !strcmp(kind, "software");
-	uint64_t total =
-		record_get_integer(device, FIELD_DEVICE_TOTAL, UINT64_MAX);
 	const char *from = is_software ? "memory" : "driver";
 
 	if (bytes == UINT64_MAX)
 		return;
-	/* it has one memory for all */
-	if (is_software && total < bytes)
-		bytes = total;
 	if (cgroup <= bytes) {
 		bytes = cgroup;
 		from = "cgroup";
