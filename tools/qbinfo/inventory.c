@@ -227,6 +227,7 @@ void inventory_start(struct inventory *inventory)
 	inventory->models.list = LIST_MODELS;
 	inventory->checks.list = LIST_CHECKS;
 	inventory->parts.list = LIST_PARTS;
+	inventory->results.list = LIST_RESULTS;
 }
 
 /* ---- values ---- */

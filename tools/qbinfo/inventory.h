@@ -169,7 +169,7 @@ struct own_node {
 
 struct inventory {
 	struct record *tool, *driver, *verdict;
-	struct records devices, drm_nodes, models, checks, parts;
+	struct records devices, drm_nodes, models, checks, parts, results;
 	struct records *env; /* NULL until it is collected */
 	struct own_node *own_nodes;
 	struct warning *warnings, *last_warning;

@@ -29,12 +29,12 @@ static struct json_object *text_to_json(const char *text)
 /* The shortest form that reads back as the same number. */
 static struct json_object *number_to_json(double number)
 {
-	const char *text = "";
+	char text[32];
 
 	if (!isfinite(number))
 		return NULL;
 	for (int digits = 15; digits <= 17; digits++) {
-		text = inventory_format("%.*g", digits, number);
+		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
 		if (strtod(text, NULL) == number)
 			break;
 	}
@@ -290,12 +290,16 @@ static void print_lines(FILE *out, const struct document *document,
 	size_t index = 0;
 
 	for (const struct record *record = part->records->first; record;
-	     record = record->next)
-		write_object(out,
-			     record_to_json(
-				     record, part->fields, part->num_fields,
-				     inventory_format("[%zu]", index++), &walk),
-			     true);
+	     record = record->next) {
+		if (index++ < part->num_printed)
+			continue;
+		write_object(
+			out,
+			record_to_json(record, part->fields, part->num_fields,
+				       inventory_format("[%zu]", index - 1),
+				       &walk),
+			true);
+	}
 	json_object_put(walk.unavailable);
 	if (document->failure)
 		print_failure(out, document->failure);
@@ -333,6 +337,14 @@ void print_json(FILE *out, const struct document *document,
 	if (document->failure)
 		add(top, "error", failure_to_json(document->failure));
 	write_object(out, top, false);
+}
+
+void print_record(FILE *out, const struct record *record)
+{
+	struct walk walk = { .unavailable = json_object_new_array() };
+
+	write_object(out, record_to_json(record, NULL, 0, "", &walk), true);
+	json_object_put(walk.unavailable);
 }
 
 bool print_is_complete(const struct document *document)

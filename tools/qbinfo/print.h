@@ -20,7 +20,8 @@ enum form {
 	FORM_CHECKS,
 	FORM_PARTS,
 	FORM_CAPS, /* name=value of one device */
-	FORM_DATA  /* no text: JSON alone */
+	FORM_RESULTS,
+	FORM_DATA /* no text: JSON alone */
 };
 
 /* A member of the document: a list, or one record. */
@@ -31,7 +32,8 @@ struct part {
 	const struct record *record;
 	const enum field_id *fields;
 	size_t num_fields;
-	bool is_chosen; /* the fields are those of -o: all are shown */
+	bool is_chosen;     /* the fields are those of -o: all are shown */
+	size_t num_printed; /* lines of JSON that are out already */
 };
 
 #define MAX_PARTS 6
@@ -91,7 +93,7 @@ void print_add_cell(struct libscols_line *line, size_t column,
 /* Without the blanks that pad the last column. */
 void print_finish_table(FILE *out, struct libscols_table *table);
 
-/* print-table.c, print-report.c, print-model.c */
+/* print-table.c, print-report.c, print-model.c, print-bench.c */
 void print_text(FILE *out, const struct document *document,
 		const struct style *style);
 void print_table(FILE *out, const struct part *part, const struct style *style);
@@ -101,6 +103,8 @@ void print_checks(FILE *out, const struct records *checks,
 		  const struct style *style);
 void print_parts(FILE *out, const struct document *document);
 void print_caps(FILE *out, const struct part *part, const struct style *style);
+void print_results(FILE *out, const struct part *part,
+		   const struct style *style);
 void print_models(FILE *out, const struct records *models,
 		  const struct style *style);
 void print_field_help(FILE *out, const enum field_id *fields,
@@ -112,6 +116,8 @@ void print_json(FILE *out, const struct document *document,
 /* For --strict: no field that was asked for is null for a reason. */
 bool print_is_complete(const struct document *document);
 void print_failure(FILE *out, const struct failure *failure);
+/* All of it, on one line. */
+void print_record(FILE *out, const struct record *record);
 /* devices.json of a capture. */
 void print_captured(FILE *out, const struct records *records);
 /* "single", "no_device", ...: the name of an exit code of section 9. */
