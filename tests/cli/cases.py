@@ -43,6 +43,12 @@ COMMANDS = {
     "model": [["model", str(DIGITS)]],
     "caps": [["caps"]],
 }
+# the same of those that refuse a captured system
+LIVE_COMMANDS = {
+    "bench": [
+        ["bench", "--seconds", "0.001", "--set", "dispatch", "--placement", "one"]
+    ],
+}
 NO_JSONL = {"version"}
 NO_JSON = {("list", "-l")}
 
@@ -155,7 +161,7 @@ def table(name):
 def modes(command):
     """Word lists of every mode of a command."""
     found = []
-    for words in COMMANDS[command]:
+    for words in (COMMANDS | LIVE_COMMANDS)[command]:
         found.append(words)
         if tuple(words) not in NO_JSON:
             found.append([*words, "--json"])

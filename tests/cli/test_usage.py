@@ -28,7 +28,22 @@ WRONG = [
     ("caps -b", "--bytes"),
     ("caps -t memory", "--topic"),
     ("validate", "validate"),
-    ("bench", "bench"),
+    ("bnch", "bench"),
+    ("bench x", "no argument"),
+    ("bench --set sync", "floor dispatch memory model"),
+    ("bench --set floor --set dlpack", "no set dlpack"),
+    ("bench --placement near", "one same cross free"),
+    ("bench --set floor --placement free", "nothing of these sets"),
+    ("bench --seconds 0", "seconds"),
+    ("bench --seconds soon", "soon"),
+    ("bench --seed 0", "seed"),
+    ("bench --seed -1", "-1"),
+    ("bench -m x --set floor", "set model"),
+    ("bench -d 0 -d 1", "one device"),
+    ("bench --list --json", "text"),
+    ("bench --list -o metric", "same columns"),
+    ("bench --topic memory", "--topic"),
+    ("list --seconds 1", "--seconds"),
     ("stat", "stat"),
     ("reset 0", "reset"),
     ("completion bash", "completion"),
@@ -220,7 +235,8 @@ def test_examples_of_help_are_real(roots):
         assert f"Example: {example}\n" in cases.text(name, "--help")
         words = shlex.split(example)
         assert words[0] == "qbinfo"
-        more = [] if name == "model" else ["--sysroot", roots / "mixed"]
+        is_live = name == "model" or name in cases.LIVE_COMMANDS
+        more = [] if is_live else ["--sysroot", roots / "mixed"]
         assert cases.text(*words[1:], *more, cwd=cases.TOP / "examples")
 
 
@@ -236,6 +252,7 @@ def test_schemas_are_valid_and_described():
         "summary",
         "doctor",
         "caps",
+        "bench",
         "error",
     ]
     for name in names:

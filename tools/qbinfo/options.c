@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "qbinfo.h"
+#include "source.h"
 
 static const struct {
 	char letter;
@@ -138,6 +139,10 @@ static void take(struct request *request, enum option option,
 		add_word(&request->devices, argument);
 	if (option == OPTION_TOPIC)
 		add_word(&request->topics, argument);
+	if (option == OPTION_SET)
+		add_word(&request->sets, argument);
+	if (option == OPTION_PLACEMENT)
+		add_word(&request->placements, argument);
 }
 
 /* Behind the dashes: a name, or name=value. next: the word after it, or NULL. */
@@ -316,12 +321,30 @@ static int check_arguments(const struct request *request)
 	return 0;
 }
 
+/* Stays as it is without the option. */
+static int check_seconds(const struct request *request, enum option option,
+			 double *seconds)
+{
+	const char *text = request->value[option];
+	char *end;
+
+	if (!text)
+		return 0;
+	*seconds = strtod(text, &end);
+	if (!*text || *end || text[strspn(text, "0123456789.")] ||
+	    !(*seconds > 0) || *seconds > 86400)
+		return fail(2,
+			    "%s takes seconds above 0, up to 86400, but got %s",
+			    options[option].name, text);
+	return 0;
+}
+
 static int check_values(struct request *request)
 {
 	const char *color = request->value[OPTION_COLOR];
-	const char *timeout = request->value[OPTION_TIMEOUT];
 	const char *major = request->value[OPTION_SCHEMA_MAJOR];
-	char *end;
+	const char *seed = request->value[OPTION_SEED];
+	int code;
 
 	if (color && strcmp(color, "auto") != 0 &&
 	    strcmp(color, "always") != 0 && strcmp(color, "never") != 0)
@@ -332,16 +355,16 @@ static int check_values(struct request *request)
 			    "%s takes a major version that this build knows, "
 			    "which is 1, but got %s",
 			    options[OPTION_SCHEMA_MAJOR].name, major);
+	if (seed &&
+	    (seed[strspn(seed, "0123456789")] ||
+	     !source_parse_number(seed, &request->seed) || !request->seed))
+		return fail(2, "%s takes a number above 0, but got %s",
+			    options[OPTION_SEED].name, seed);
 	request->timeout = 5;
-	if (!timeout)
-		return 0;
-	request->timeout = strtod(timeout, &end);
-	if (!*timeout || *end || timeout[strspn(timeout, "0123456789.")] ||
-	    !(request->timeout > 0) || request->timeout > 86400)
-		return fail(2,
-			    "%s takes seconds above 0, up to 86400, but got %s",
-			    options[OPTION_TIMEOUT].name, timeout);
-	return 0;
+	request->seconds = 20;
+	code = check_seconds(request, OPTION_TIMEOUT, &request->timeout);
+	return code ? code
+		    : check_seconds(request, OPTION_SECONDS, &request->seconds);
 }
 
 /* Help and version are text, and one of them at a time. */
@@ -366,6 +389,7 @@ int options_parse(struct request *request, int argc, char **argv)
 {
 	int code;
 
+	request->argv = argv;
 	request->command = COMMAND_SUMMARY;
 	code = parse_words(request, argc, argv);
 	request->style.command = commands[request->command].letter;
@@ -406,14 +430,14 @@ static void print_exit_codes(FILE *out)
 {
 	static const char *const texts[] = {
 		"done; fields that are not available do not change it",
-		"internal error, write error",
+		"internal error, write error, a wrong result of bench",
 		"option, argument or command wrong",
 		"the chosen device does not exist",
 		"a node exists and may not be opened",
 		"library, driver, firmware or container version do not fit",
 		"busy, or --timeout ran out",
 		"device lost or needs a reset",
-		"model or captured system invalid",
+		"model, earlier run or captured system invalid",
 		"with --strict: a field is not available",
 		"doctor has failures of no more specific kind",
 	};

@@ -28,6 +28,7 @@ static const struct {
 	  { true, false, false } },
 	{ "doctor", 'D', { LIST_CHECKS }, { false } },
 	{ "caps", 'C', { LIST_DEVICES }, { false } },
+	{ "bench", 'B', { LIST_RESULTS }, { false } },
 };
 
 static void add(struct json_object *object, const char *name,

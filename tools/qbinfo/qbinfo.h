@@ -8,6 +8,8 @@
 #ifndef QBINFO_QBINFO_H
 #define QBINFO_QBINFO_H
 
+#include <stdatomic.h>
+
 #include "print.h"
 
 enum command {
@@ -32,8 +34,10 @@ struct request {
 	enum command command;
 	bool has[NUM_OPTIONS];
 	const char *value[NUM_OPTIONS]; /* of the last one */
-	struct words devices, topics, arguments;
-	double timeout;
+	struct words devices, topics, sets, placements, arguments;
+	double timeout, seconds;
+	uint64_t seed; /* 0: none was given */
+	char **argv;
 	struct style style;
 	FILE *out;
 	struct inventory inventory;
@@ -53,6 +57,14 @@ int fail(int code, const char *format, ...)
 /* The same with members of the error object; NULL where there is none. */
 int fail_with(const struct failure *failure);
 const struct failure *get_failure(void);
+/* Writes what is printed so far; 0, or 1 with a failure. */
+int flush_output(struct request *request);
+/*
+ * From now on the time limit is one for each step, which the counter tells;
+ * NULL: there is no limit.
+ */
+void limit_each_step(const struct request *request,
+		     const atomic_uint *num_steps);
 /* The nearest of words, NULL if none is near. */
 const char *get_nearest(const char *word, const char *const *words, size_t num);
 
@@ -78,6 +90,7 @@ int cmd_summary(struct request *request);
 int cmd_schema(struct request *request);
 int cmd_doctor(struct request *request);
 int cmd_caps(struct request *request);
+int cmd_bench(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);
