@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -135,54 +136,18 @@ static const struct bench_probe probe_calls = {
 	.close = close_calls,
 };
 
-#define FLOOR(metric_name, row_id, where, nbytes, probe) \
-	{ \
-		.name = metric_name, .row = row_id, .placements = where, \
-		.size = nbytes, .subject = &(probe) \
-	}
-#define TWO (BENCH_SAME | BENCH_CROSS)
+static const struct bench_metric digits = {
+	.name = "digits",
+	.row = "F18",
+	.placements = BENCH_ONE,
+	.subject = &probe_calls,
+};
 
 int main(int argc, char **argv)
 {
-	const struct bench_metric metrics[] = {
-		FLOOR("null system call", "F1", BENCH_ONE, 0,
-		      bench_floor_syscall),
-		FLOOR("failing ioctl", "F1", BENCH_ONE, 0, bench_floor_ioctl),
-		FLOOR("clock read", "F2", BENCH_ONE, 0, bench_floor_clock),
-		FLOOR("spin flag", "F3", BENCH_CROSS, 0, bench_floor_spin),
-		FLOOR("futex", "F4", TWO, 0, bench_floor_futex),
-		FLOOR("eventfd", "F5", TWO, 0, bench_floor_eventfd),
-		FLOOR("spin, then futex", "F6", BENCH_CROSS, 0,
-		      bench_floor_spin_futex),
-		FLOOR("wake nobody", "F7", BENCH_ONE, 0,
-		      bench_floor_wake_nobody),
-		FLOOR("wake a sleeper", "F7", TWO, 0, bench_floor_wake),
-		FLOOR("futex, processes", "F8", TWO, 0,
-		      bench_floor_futex_shared),
-		FLOOR("socket", "F9", TWO, 0, bench_floor_socket),
-		FLOOR("socket, descriptor", "F9", TWO, 0,
-		      bench_floor_socket_fd),
-		FLOOR("map 4 KiB", "F10", BENCH_ONE, 4096, bench_floor_map),
-		FLOOR("map 64 KiB", "F10", BENCH_ONE, 65536, bench_floor_map),
-		FLOOR("map 1 MiB", "F10", BENCH_ONE, 1 << 20, bench_floor_map),
-		FLOOR("map 16 MiB", "F10", BENCH_ONE, 1 << 24, bench_floor_map),
-		FLOOR("memcpy 4 KiB", "F11", BENCH_ONE, 4096,
-		      bench_floor_memcpy),
-		FLOOR("memcpy 64 KiB", "F11", BENCH_ONE, 65536,
-		      bench_floor_memcpy),
-		FLOOR("memcpy 150,528 B", "F11", BENCH_ONE, 150528,
-		      bench_floor_memcpy),
-		FLOOR("memcpy 1 MiB", "F11", BENCH_ONE, 1 << 20,
-		      bench_floor_memcpy),
-		FLOOR("memcpy 16 MiB", "F11", BENCH_ONE, 1 << 24,
-		      bench_floor_memcpy),
-		FLOOR("digits", "F18", BENCH_ONE, 0, probe_calls),
-		FLOOR("fill 4 KiB", "F19", BENCH_ONE, 4096, bench_floor_memset),
-		FLOOR("fill 64 KiB", "F19", BENCH_ONE, 65536,
-		      bench_floor_memset),
-		FLOOR("fill 1 MiB", "F19", BENCH_ONE, 1 << 20,
-		      bench_floor_memset),
-	};
+	struct bench_metric metrics[64];
 
-	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
+	memcpy(metrics, bench_floors, bench_num_floors * sizeof(*metrics));
+	metrics[bench_num_floors] = digits;
+	return bench_main(argc, argv, metrics, bench_num_floors + 1);
 }

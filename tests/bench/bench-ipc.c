@@ -36,5 +36,6 @@ int main(int argc, char **argv)
 		  .target = "<= 1.2 x (F8 + F4)" },
 	};
 
+	subject_setup();
 	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The rate of one producer that keeps many jobs in flight, as time per
+ * P25: the rate of one producer that keeps many jobs in flight, as time per
  * job. PoCL's is measured by bench-pocl.
  */
 #include "subject.h"
@@ -18,5 +18,6 @@ int main(int argc, char **argv)
 		  .target = ">= 500,000 jobs/s (2,000 ns a job)" },
 	};
 
+	subject_setup();
 	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
 }

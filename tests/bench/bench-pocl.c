@@ -211,5 +211,6 @@ int main(int argc, char **argv)
 		  .target = ">= PoCL's rate" },
 	};
 
+	subject_setup();
 	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
 }

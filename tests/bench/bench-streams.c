@@ -24,5 +24,6 @@ int main(int argc, char **argv)
 		  .target = "<= 1.1 x of one stream" },
 	};
 
+	subject_setup();
 	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
 }

@@ -65,7 +65,7 @@ static void *open_team(const struct bench_case *bench_case,
 	if (!team)
 		return NULL;
 	team->num_threads = num_threads;
-	team->subject = subject_open(bench_case, 64, 64, 0);
+	team->subject = subject_open(bench_case, SUBJECT_NOP);
 	if (!team->subject) {
 		free(team);
 		return NULL;
@@ -155,5 +155,6 @@ int main(int argc, char **argv)
 		  .target = ">= 0.9 x the rate of one thread" },
 	};
 
+	subject_setup();
 	return bench_main(argc, argv, metrics, qbrt_array_size(metrics));
 }

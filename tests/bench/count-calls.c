@@ -33,8 +33,10 @@
 static struct subject *open_subject(void)
 {
 	const struct bench_case bench_case = { .placement = BENCH_ONE };
-	struct subject *subject = subject_open(&bench_case, 64, 64, 0);
+	struct subject *subject;
 
+	subject_setup();
+	subject = subject_open(&bench_case, SUBJECT_NOP);
 	if (!subject) {
 		fprintf(stderr, "%s\n", bench_get_reason());
 		exit(1);

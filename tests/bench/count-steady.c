@@ -31,9 +31,12 @@ struct finding {
 static void make_calls(struct finding *finding)
 {
 	const struct bench_case bench_case = { .placement = BENCH_FREE };
-	struct subject *subject = subject_open(&bench_case, 64, 64, 0);
-	bool is_good = subject;
+	struct subject *subject;
+	bool is_good;
 
+	subject_setup();
+	subject = subject_open(&bench_case, SUBJECT_NOP);
+	is_good = subject;
 	for (int i = 0; i < NUM_WARM_UPS && is_good; i++)
 		is_good = subject_infer(subject, 0);
 	count_alloc_begin(0);

@@ -34,7 +34,6 @@ check_bench_LDADD = ../tools/libbench.la $(LDADD) $(JSON_C_LIBS)
 # What the programs measure.
 libsubject_la_CPPFLAGS = $(bench_cppflags)
 libsubject_la_SOURCES = \
-	bench/future.c \
 	bench/share.c \
 	bench/subject.c \
 	bench/subject.h

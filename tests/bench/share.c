@@ -160,10 +160,10 @@ static void *open_share(const struct bench_case *bench_case)
 		return NULL;
 	share->nbytes = bench_case->size;
 	share->socket = -1;
-	subject_choose_devices();
+	subject_setup();
 	is_good = start_process(share, bench_case);
 	if (is_good) {
-		share->subject = subject_open(bench_case, 64, 64, 0);
+		share->subject = subject_open(bench_case, SUBJECT_NOP);
 		is_good = fill_buffer(share);
 	}
 	if (is_good)

@@ -49,7 +49,12 @@ COMMANDS = {
 }
 # those that run a device, so that no captured system will do; a slow machine,
 # or a build with a sanitizer, gets its time
-LIVE_COMMANDS = {"validate": [["validate", "--timeout", "60"]]}
+LIVE_COMMANDS = {
+    "validate": [["validate", "--timeout", "60"]],
+    "bench": [
+        ["bench", "--seconds", "0.001", "--set", "dispatch", "--placement", "one"]
+    ],
+}
 NO_JSONL = {"version"}
 NO_JSON = {("list", "-l")}
 # it watches hardware: live it has tests of its own
@@ -169,7 +174,7 @@ def table(name):
 def modes(command):
     """Word lists of every mode of a command."""
     found = []
-    for words in COMMANDS.get(command) or LIVE_COMMANDS[command]:
+    for words in (COMMANDS | LIVE_COMMANDS)[command]:
         found.append(words)
         if tuple(words) not in NO_JSON:
             found.append([*words, "--json"])

@@ -15,8 +15,8 @@ import trees
 ALL = [(command, name) for command in cases.COMMANDS for name in trees.names()]
 
 LIVE = [
-    pytest.param(words[0], marks=cases.one_library if name == "doctor" else ())
-    for name, words in {**cases.COMMANDS, **cases.LIVE_COMMANDS}.items()
+    pytest.param(name, marks=cases.one_library if name == "doctor" else ())
+    for name in [*cases.COMMANDS, *cases.LIVE_COMMANDS]
     if name not in cases.NOT_LIVE
 ]
 
@@ -59,10 +59,25 @@ def test_stdout_is_data_and_stderr_is_words(roots, command, name):
         assert (closed.stdout, closed.returncode) == (done.stdout, done.returncode)
 
 
+# I01: what is measured differs from run to run
+@pytest.mark.parametrize("command", cases.LIVE_COMMANDS)
+def test_live_stdout_is_data_and_stderr_is_words(command):
+    for words in cases.modes(command):
+        done = cases.run(*words, "-q")
+        _check_out(words, done.stdout.decode())
+        assert (done.stderr, done.returncode) == (b"", 0)
+        closed = ["sh", "-c", 'exec 2>&-; exec "$@"', "sh", cases.QBINFO, *words]
+        out = subprocess.run(
+            closed, stdout=subprocess.PIPE, env=cases.environment(), check=True
+        )
+        _check_out(words, out.stdout.decode())
+
+
 # I02, U66
 @pytest.mark.parametrize(
     "code,words,env",
     [
+        (1, cases.LIVE_COMMANDS["bench"][0], {"QBRUNTIME_SOFT_FAULT": "error:job=5"}),
         (2, ["lst"], {}),
         (3, ["show", "aries-rb:7", "--sysroot", "mixed"], {}),
         (3, ["list", "--require-device", "--sysroot", "soft"], {}),
@@ -73,6 +88,7 @@ def test_stdout_is_data_and_stderr_is_words(roots, command, name):
         (6, ["doctor", "--timeout", "0.000001"], {}),
         (7, ["doctor", "--sysroot", "lost"], {}),
         (8, ["model", "/dev/null"], {}),
+        (8, ["bench", "-m", "/dev/null"], {}),
         (8, ["list", "--sysroot", "nowhere"], {}),
         (9, ["show", "--strict", "--sysroot", "soft"], {}),
         pytest.param(
@@ -102,9 +118,9 @@ def test_documents_are_valid_under_their_strict_schema(roots, validate, command,
 
 
 # I03
-@pytest.mark.parametrize("words", LIVE)
-def test_live_documents_are_valid_too(validate, words):
-    validate(cases.data(*words))
+@pytest.mark.parametrize("command", LIVE)
+def test_live_documents_are_valid_too(validate, command):
+    validate(cases.data(*cases.modes(command)[0]))
     done = cases.run("show", "nothing", "--json")
     validate(json.loads(done.stdout))
 
@@ -168,9 +184,10 @@ def test_one_list_of_fields_is_used_everywhere():
     places = [(entry[0], entry[2]) for entry in fields]
     assert len(places) == len(set(places))
     letters = {"list": "L", "show": "R", "summary": "S", "model": "M", "doctor": "D"}
-    letters.update({"caps": "C", "validate": "A", "stat": "T"})
+    letters.update({"caps": "C", "validate": "A", "bench": "B", "stat": "T"})
     lists = {"model": "MODELS", "doctor": "CHECKS", "validate": "TESTS"}
     lists["stat"] = "SAMPLES"
+    lists["bench"] = "RESULTS"
     for command, letter in letters.items():
         name = lists.get(command, "DEVICES")
         wanted = [
@@ -195,6 +212,10 @@ def test_every_path_of_help_is_accepted(roots):
             if command != "list":
                 continue
             assert cases.text(*words, rest[0].lower()) == cases.text(*words, path)
+    for command, words in cases.LIVE_COMMANDS.items():
+        lines = cases.text(command, "-o", "help").splitlines()[1:]
+        paths = ",".join(line.split()[0] for line in lines)
+        assert cases.text(*words[0], "-o", paths)
 
 
 # I09, K031
@@ -280,11 +301,13 @@ def test_a_suspended_device_is_not_woken(roots):
 
 
 # I17
-@pytest.mark.parametrize("words", LIVE)
-def test_ordinary_users_get_results(words):
+@pytest.mark.parametrize("command", LIVE)
+def test_ordinary_users_get_results(command):
     if os.geteuid():
         pytest.skip("only root can become another user")
-    done = cases.run(*words, user=65534, group=65534, extra_groups=[], cwd="/")
+    done = cases.run(
+        *cases.modes(command)[0], user=65534, group=65534, extra_groups=[], cwd="/"
+    )
     assert done.returncode == 0, done
     assert done.stdout
 
@@ -337,6 +360,14 @@ def test_lines_are_whole_objects_of_the_item_type(roots):
         assert lines == document[keys[command]] and out.endswith("\n")
         for line in lines:
             validator.validate(line)
+    schema = json.loads(cases.text("schema", "bench", "--strict"))
+    validator = jsonschema.Draft202012Validator(
+        schema["properties"]["results"]["items"]
+    )
+    out = cases.text(*cases.LIVE_COMMANDS["bench"][0], "--jsonl")
+    assert len(out.splitlines()) == 2 and out.endswith("\n")
+    for line in out.splitlines():
+        validator.validate(json.loads(line))
 
 
 # I27

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
-/* The record of section 7: everything from which a reader recomputes (P07). */
-#include "bench.h"
+/*
+ * The record of section 7: everything from which a reader recomputes (P07). It
+ * is a record of the inventory, as all that qbinfo prints, so that the programs
+ * of tests/bench/ and qbinfo bench write the same.
+ */
+#include "bench-record.h"
 
-#include <errno.h>
-#include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <qbruntime/qbrt.h>
+
+#include "print.h"
 
 /* Variables that change what is measured (P13): those with these beginnings. */
 static const char *const prefixes[] = { "OPENBLAS_", "OMP_",   "KMP_",
@@ -16,111 +22,114 @@ static const char *const prefixes[] = { "OPENBLAS_", "OMP_",   "KMP_",
 					"MALLOC_",   "GLIBC_", "LD_PRE",
 					"MACCEL_" };
 
-extern char **environ;
+/* The fields of what all three sides have. */
+struct side_fields {
+	enum field_id name, samples, block, min, p50;
+};
 
-static void add_text(struct json_object *object, const char *key,
-		     const char *text)
+static const struct side_fields side_fields[BENCH_MAX_SIDES] = {
+	{ NUM_FIELDS, FIELD_RESULT_SAMPLES, FIELD_RESULT_BLOCK,
+	  FIELD_RESULT_MIN, FIELD_RESULT_P50 },
+	{ FIELD_RESULT_FLOOR_NAME, FIELD_RESULT_FLOOR_SAMPLES,
+	  FIELD_RESULT_FLOOR_BLOCK, FIELD_RESULT_FLOOR_MIN,
+	  FIELD_RESULT_FLOOR_P50 },
+	{ FIELD_RESULT_PEER_NAME, FIELD_RESULT_PEER_SAMPLES,
+	  FIELD_RESULT_PEER_BLOCK, FIELD_RESULT_PEER_MIN,
+	  FIELD_RESULT_PEER_P50 },
+};
+
+/* Six digits are more than was measured, and print short. */
+static double round_to_six(double value)
 {
-	(void)json_object_object_add(
-		object, key, text ? json_object_new_string(text) : NULL);
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%.6g", value);
+	return strtod(text, NULL);
 }
 
-static void add_number(struct json_object *object, const char *key,
-		       double value)
+static void set_measured(struct record *record, enum field_id id, double value)
 {
-	(void)json_object_object_add(object, key,
-				     json_object_new_double(value));
+	set_number(record, id, round_to_six(value));
 }
 
-static void add_count(struct json_object *object, const char *key,
-		      uint64_t value)
-{
-	(void)json_object_object_add(object, key,
-				     json_object_new_uint64(value));
-}
-
-static void add_samples(struct json_object *object,
+static void set_samples(struct record *record, const struct side_fields *fields,
 			const struct bench_series *series)
 {
-	struct json_object *samples =
-		json_object_new_array_ext((int)series->num_samples);
-	struct json_object *blocks =
-		json_object_new_array_ext((int)series->num_samples);
+	size_t num = series->num_samples;
+	double *samples = inventory_alloc((num + 1) * sizeof(*samples));
+	int64_t *blocks = inventory_alloc((num + 1) * sizeof(*blocks));
+	struct value *value = record_get(record, fields->samples);
 
-	for (size_t i = 0; i < series->num_samples; i++) {
-		(void)json_object_array_add(
-			samples, json_object_new_double(series->samples[i]));
-		(void)json_object_array_add(
-			blocks, json_object_new_uint64(series->blocks[i]));
+	for (size_t i = 0; i < num; i++) {
+		samples[i] = round_to_six(series->samples[i]);
+		blocks[i] = series->blocks[i];
 	}
-	(void)json_object_object_add(object, "samples", samples);
-	(void)json_object_object_add(object, "block", blocks);
+	value->is_set = true;
+	value->numbers.items = samples;
+	value->numbers.num = num;
+	set_integers(record, fields->block, blocks, num);
+	if (!num)
+		return;
+	set_measured(record, fields->min, series->statistics.min);
+	set_measured(record, fields->p50, series->statistics.p50);
 }
 
-/* What a subject, a floor and a peer have alike. */
-static void add_series(struct json_object *object,
-		       const struct bench_series *series)
+static void set_subject(struct record *record,
+			const struct bench_result *result)
 {
-	add_samples(object, series);
-	add_number(object, "min", series->statistics.min);
-	add_number(object, "p50", series->statistics.p50);
-	add_number(object, "p90", series->statistics.p90);
-	add_number(object, "p99", series->statistics.p99);
-	add_count(object, "count", series->statistics.count);
-	add_number(object, "first", series->first);
-	add_count(object, "batch", series->batch);
-}
+	const struct bench_series *series = &result->series[0];
 
-static void add_other(struct json_object *object, const char *key,
-		      const struct bench_series *series)
-{
-	struct json_object *other = NULL;
-
-	if (series->probe) {
-		other = json_object_new_object();
-		add_text(other, "name", series->probe->name);
-		add_text(other, "version", series->probe->version);
-		add_text(other, "settings", "one thread");
-		add_series(other, series);
+	set_samples(record, &side_fields[0], series);
+	set_measured(record, FIELD_RESULT_P90, series->statistics.p90);
+	set_measured(record, FIELD_RESULT_P99, series->statistics.p99);
+	set_integer(record, FIELD_RESULT_COUNT, series->statistics.count);
+	set_measured(record, FIELD_RESULT_FIRST, series->first);
+	set_integer(record, FIELD_RESULT_BATCH, series->batch);
+	if (result->metric->is_rate && series->statistics.p50 > 0)
+		set_measured(record, FIELD_RESULT_RATE,
+			     1e9 / series->statistics.p50);
+	for (int i = 1; i < BENCH_MAX_SIDES; i++) {
+		if (!result->series[i].probe)
+			continue;
+		set_text(record, side_fields[i].name,
+			 result->series[i].probe->name);
+		set_samples(record, &side_fields[i], &result->series[i]);
 	}
-	(void)json_object_object_add(object, key, other);
+	if (!result->series[2].probe)
+		return;
+	set_text(record, FIELD_RESULT_PEER_VERSION,
+		 result->series[2].probe->version);
+	set_text(record, FIELD_RESULT_PEER_SETTINGS, "one thread");
 }
 
-static void add_interval(struct json_object *object, const char *key,
+/* low and high follow the value in fields.def. */
+static void set_interval(struct record *record, enum field_id id,
 			 const struct bench_interval *interval)
 {
-	struct json_object *member = json_object_new_object();
-
-	add_number(member, "value", interval->value);
-	add_number(member, "low", interval->low);
-	add_number(member, "high", interval->high);
-	(void)json_object_object_add(object, key, member);
+	set_measured(record, id, interval->value);
+	set_measured(record, id + 1, interval->low);
+	set_measured(record, id + 2, interval->high);
 }
 
-static struct json_object *make_blocks(const struct bench_result *result)
+static void add_block(struct records *blocks, const struct bench_block *block)
 {
 	static const char *const sides[] = { "subject", "floor", "peer" };
-	struct json_object *blocks = json_object_new_array();
+	struct record *entry = records_add(blocks);
 
-	for (uint32_t i = 0; i < result->num_blocks; i++) {
-		const struct bench_block *block = &result->blocks[i];
-		struct json_object *entry = json_object_new_object();
-
-		add_text(entry, "side", sides[block->side]);
-		add_number(entry, "psi_before", block->before.pressure);
-		add_number(entry, "psi_after", block->after.pressure);
-		add_count(entry, "involuntary",
-			  block->after.involuntary - block->before.involuntary);
-		add_count(entry, "steal_ticks",
-			  block->after.steal - block->before.steal);
-		add_count(entry, "ticks",
-			  block->after.ticks - block->before.ticks);
-		(void)json_object_object_add(
-			entry, "noisy",
-			json_object_new_boolean(block->is_noisy));
-		(void)json_object_array_add(blocks, entry);
-	}
-	return blocks;
+	set_text(entry, FIELD_BLOCK_SIDE, sides[block->side]);
+	if (block->before.pressure >= 0)
+		set_measured(entry, FIELD_BLOCK_PSI_BEFORE,
+			     block->before.pressure / 100);
+	if (block->after.pressure >= 0)
+		set_measured(entry, FIELD_BLOCK_PSI_AFTER,
+			     block->after.pressure / 100);
+	set_integer(entry, FIELD_BLOCK_INVOLUNTARY,
+		    block->after.involuntary - block->before.involuntary);
+	set_integer(entry, FIELD_BLOCK_STEAL,
+		    block->after.steal - block->before.steal);
+	set_integer(entry, FIELD_BLOCK_TICKS,
+		    block->after.ticks - block->before.ticks);
+	set_boolean(entry, FIELD_BLOCK_NOISY, block->is_noisy);
 }
 
 /* The first line of /proc/cpuinfo that begins with key, behind its colon. */
@@ -157,120 +166,115 @@ static const char *find_isa(void)
 	return *flags ? "sse" : "unknown";
 }
 
-static struct json_object *make_variables(void)
+static void set_variables(struct record *record)
 {
-	struct json_object *variables = json_object_new_array();
+	const char **texts;
+	size_t num = 0;
 
+	for (char **entry = environ; *entry; entry++)
+		num++;
+	texts = inventory_alloc((num + 1) * sizeof(*texts));
+	num = 0;
 	for (char **entry = environ; *entry; entry++)
 		for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes);
 		     i++)
 			if (!strncmp(*entry, prefixes[i], strlen(prefixes[i])))
-				(void)json_object_array_add(
-					variables,
-					json_object_new_string(*entry));
-	return variables;
+				texts[num++] = *entry;
+	set_texts(record, FIELD_RESULT_ENVIRONMENT_VARIABLES, texts, num);
 }
 
-static struct json_object *make_environment(const struct bench_result *result,
-					    const struct bench_options *options,
-					    const char *command)
+static void set_environment(struct record *record,
+			    const struct bench_result *result,
+			    const struct bench_options *options,
+			    const char *command)
 {
-	struct json_object *environment = json_object_new_object();
+	struct records *blocks = records_alloc(LIST_BLOCKS);
 	struct utsname kernel;
 	char text[512];
 
-	if (!uname(&kernel)) {
-		(void)snprintf(text, sizeof(text), "%s %s %s", kernel.sysname,
-			       kernel.release, kernel.machine);
-		add_text(environment, "kernel", text);
-	}
+	if (!uname(&kernel))
+		set_text(record, FIELD_RESULT_ENVIRONMENT_KERNEL,
+			 inventory_format("%s %s %s", kernel.sysname,
+					  kernel.release, kernel.machine));
 	read_cpuinfo("model name", text, sizeof(text));
-	add_text(environment, "cpu", text);
-	add_count(environment, "cpus_allowed", bench_count_cpus());
-	add_text(environment, "compiler", __VERSION__);
-	add_text(environment, "build_flags", BENCH_BUILD_FLAGS);
-	add_text(environment, "version", qbrt_version());
-	add_text(environment, "commit", qbrt_git_version());
-	add_count(environment, "seed", options->seed);
-	add_text(environment, "command", command);
-	(void)json_object_object_add(environment, "variables",
-				     make_variables());
-	(void)json_object_object_add(environment, "blocks",
-				     make_blocks(result));
-	add_count(environment, "noisy_blocks", result->num_noisy);
-	return environment;
+	set_text(record, FIELD_RESULT_ENVIRONMENT_CPU, inventory_copy(text));
+	set_integer(record, FIELD_RESULT_ENVIRONMENT_CPUS, bench_count_cpus());
+	set_text(record, FIELD_RESULT_ENVIRONMENT_COMPILER, __VERSION__);
+	set_text(record, FIELD_RESULT_ENVIRONMENT_FLAGS, BENCH_BUILD_FLAGS);
+	set_text(record, FIELD_RESULT_ENVIRONMENT_VERSION, qbrt_version());
+	set_text(record, FIELD_RESULT_ENVIRONMENT_COMMIT,
+		 *qbrt_git_version() ? qbrt_git_version() : NULL);
+	set_integer(record, FIELD_RESULT_ENVIRONMENT_SEED, options->seed);
+	set_text(record, FIELD_RESULT_ENVIRONMENT_COMMAND, command);
+	set_variables(record);
+	for (uint32_t i = 0; i < result->num_blocks; i++)
+		add_block(blocks, &result->blocks[i]);
+	set_records(record, FIELD_RESULT_ENVIRONMENT_BLOCKS, blocks);
+	set_integer(record, FIELD_RESULT_ENVIRONMENT_NOISY, result->num_noisy);
 }
 
-/* What a run cannot count by itself is null: count-steady does (P134). */
-static struct json_object *make_counters(const struct bench_result *result)
+/* What is null is the answer, but for what could not be had. */
+static void clear(struct record *record, const struct bench_result *result)
 {
-	struct json_object *counters;
+	const struct list *list = list_get(LIST_RESULTS);
 
-	if (!result->has_counters)
-		return NULL;
-	counters = json_object_new_object();
-	add_count(counters, "jobs", result->counters.jobs);
-	add_count(counters, "copied_nbytes", result->counters.copied_nbytes);
-	add_text(counters, "heap_allocations", NULL);
-	add_text(counters, "system_calls", NULL);
-	return counters;
+	for (size_t i = 0; i < list->num_fields; i++)
+		set_absent(record, list->first + (enum field_id)i,
+			   REASON_ABSENT, NULL);
+	for (enum field_id i = FIELD_RESULT_SAMPLES;
+	     result->reason && i <= FIELD_RESULT_BATCH; i++)
+		set_absent(record, i, REASON_NOT_SUPPORTED, result->reason);
 }
 
-static struct json_object *make_record(const struct bench_result *result,
-				       const struct bench_options *options,
-				       const char *command)
-{
-	const struct bench_metric *metric = result->metric;
-	const struct bench_series *subject = &result->series[0];
-	struct json_object *record = json_object_new_object();
-
-	add_text(record, "schema", "qbinfo/bench/1");
-	add_text(record, "metric", metric->name);
-	add_text(record, "row", metric->row);
-	add_text(record, "unit", "ns");
-	add_text(record, "placement", bench_placement_name(result->placement));
-	add_text(record, "device", bench_device);
-	add_text(record, "kind", bench_device ? "software" : NULL);
-	add_text(record, "backend", bench_device ? "ref" : NULL);
-	add_text(record, "cpu_isa", find_isa());
-	add_text(record, "target", metric->target);
-	add_text(record, "verdict",
-		 result->verdict == BENCH_NO_TARGET
-			 ? NULL
-			 : bench_verdict_name(result->verdict));
-	add_text(record, "reason", result->reason);
-	(void)json_object_object_add(
-		record, "environment",
-		make_environment(result, options, command));
-	(void)json_object_object_add(record, "counters", make_counters(result));
-	if (!subject->num_samples)
-		return record;
-	add_series(record, subject);
-	add_other(record, "floor", &result->series[1]);
-	add_other(record, "peer", &result->series[2]);
-	if (metric->floor) {
-		add_interval(record, "ratio", &result->ratio);
-		add_interval(record, "difference_ns", &result->difference);
-	}
-	return record;
-}
-
-int bench_write_record(FILE *file, const struct bench_result *result,
+void bench_fill_record(struct record *record, const struct bench_result *result,
 		       const struct bench_options *options, const char *command)
 {
-	struct json_object *record;
-	const char *text;
-	int err = -ENOMEM;
+	const struct bench_metric *metric = result->metric;
 
-	if (json_c_set_serialization_double_format("%.6g",
-						   JSON_C_OPTION_GLOBAL))
-		return -ENOMEM;
-	record = make_record(result, options, command);
-	text = json_object_to_json_string_ext(
-		record,
-		JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-	if (text)
-		err = fputs(text, file) < 0 || fputc('\n', file) < 0 ? -EIO : 0;
-	(void)json_object_put(record);
-	return err;
+	clear(record, result);
+	set_text(record, FIELD_RESULT_METRIC, metric->name);
+	set_text(record, FIELD_RESULT_ROW, metric->row);
+	set_text(record, FIELD_RESULT_UNIT, "ns");
+	set_text(record, FIELD_RESULT_PLACEMENT,
+		 bench_placement_name(result->placement));
+	set_text(record, FIELD_RESULT_DEVICE, bench_device);
+	set_text(record, FIELD_RESULT_KIND, bench_device ? bench_kind : NULL);
+	set_text(record, FIELD_RESULT_BACKEND,
+		 bench_device ? bench_backend : NULL);
+	set_text(record, FIELD_RESULT_CPU_ISA, find_isa());
+	set_text(record, FIELD_RESULT_TARGET, metric->target);
+	if (result->verdict != BENCH_NO_TARGET)
+		set_text(record, FIELD_RESULT_VERDICT,
+			 bench_verdict_name(result->verdict));
+	set_text(record, FIELD_RESULT_REASON,
+		 result->reason ? inventory_copy(result->reason) : NULL);
+	set_environment(record, result, options, command);
+	if (result->has_counters) {
+		set_integer(record, FIELD_RESULT_JOBS, result->counters.jobs);
+		set_integer(record, FIELD_RESULT_COPIED,
+			    result->counters.copied_nbytes);
+		/* a run cannot count these by itself (P134) */
+		set_absent(record, FIELD_RESULT_ALLOCATIONS,
+			   REASON_NOT_SUPPORTED,
+			   "counted by tests/bench/count-steady");
+		set_absent(record, FIELD_RESULT_CALLS, REASON_NOT_SUPPORTED,
+			   "counted by tests/bench/count-steady");
+	}
+	if (!result->series[0].num_samples)
+		return;
+	set_subject(record, result);
+	if (!result->series[1].probe)
+		return;
+	set_interval(record, FIELD_RESULT_RATIO, &result->ratio);
+	set_interval(record, FIELD_RESULT_DIFFERENCE, &result->difference);
+}
+
+void bench_write_record(FILE *file, const struct bench_result *result,
+			const struct bench_options *options,
+			const char *command)
+{
+	struct record *record = record_alloc(LIST_RESULTS);
+
+	bench_fill_record(record, result, options, command);
+	print_record(file, record);
 }

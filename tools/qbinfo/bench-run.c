@@ -7,6 +7,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -40,11 +41,24 @@ int64_t bench_thread_cpu_ns(void)
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+atomic_uint bench_num_steps;
+
 static const char *last_reason;
+static char wrong[512];
 
 void bench_set_reason(const char *reason)
 {
 	last_reason = reason;
+}
+
+void bench_set_wrong(const char *detail)
+{
+	(void)snprintf(wrong, sizeof(wrong), "%s", detail ?: "");
+}
+
+const char *bench_get_wrong(void)
+{
+	return *wrong ? wrong : NULL;
 }
 
 const char *bench_get_reason(void)
@@ -73,7 +87,7 @@ static int warm_up(struct bench_series *series, bool is_smoke)
 		ns = series->probe->run(series->state, 1);
 	if (ns < 0)
 		return -EIO;
-	if (ns >= SINGLE_NS)
+	if (ns >= SINGLE_NS || series->probe->is_single)
 		return 0;
 	while (ns < BATCH_NS && series->batch < MAX_BATCH) {
 		series->batch *= 2;
@@ -122,7 +136,8 @@ static struct bench_block *add_block(struct bench_result *result)
 	return &result->blocks[result->num_blocks++];
 }
 
-static int run_block(struct bench_result *result, uint32_t side, bool is_smoke)
+static int run_block(struct bench_result *result, uint32_t side,
+		     const struct bench_options *options)
 {
 	struct bench_series *series = &result->series[side];
 	struct bench_statistics statistics;
@@ -135,15 +150,17 @@ static int run_block(struct bench_result *result, uint32_t side, bool is_smoke)
 		return -ENOMEM;
 	*block = (struct bench_block){ .side = side };
 	bench_read_load(&block->before);
-	end_ns = bench_now_ns() + BLOCK_NS;
+	end_ns = bench_now_ns() + (options->block_ns ?: BLOCK_NS);
 	do {
 		int64_t ns = series->probe->run(series->state, series->batch);
 
+		atomic_fetch_add_explicit(&bench_num_steps, 1,
+					  memory_order_relaxed);
 		err = ns < 0 ? -EIO
 			     : add_sample(series,
 					  (double)ns / (double)series->batch,
 					  result->num_blocks - 1);
-	} while (!err && !is_smoke &&
+	} while (!err && !options->is_smoke &&
 		 series->num_samples - begin < BLOCK_SAMPLES &&
 		 bench_now_ns() < end_ns);
 	bench_read_load(&block->after);
@@ -191,8 +208,7 @@ static int run_rounds(struct bench_result *result,
 		bench_random_order(&random, order, BENCH_MAX_SIDES);
 		for (uint32_t i = 0; i < BENCH_MAX_SIDES && !err; i++) {
 			if (result->series[order[i]].probe)
-				err = run_block(result, order[i],
-						options->is_smoke);
+				err = run_block(result, order[i], options);
 		}
 		if (!err)
 			result->num_rounds++;
@@ -299,6 +315,7 @@ int bench_measure(const struct bench_metric *metric,
 	*result = (struct bench_result){ .metric = metric,
 					 .placement = placement,
 					 .verdict = BENCH_NOT_MEASURED };
+	bench_set_wrong(NULL);
 	if (!bench_can_place(placement)) {
 		result->reason = "this machine lets us have one CPU";
 		return 0;
@@ -320,6 +337,7 @@ int bench_measure(const struct bench_metric *metric,
 			err = summarise(result, options);
 	} else {
 		result->reason = bench_get_reason();
+		err = *wrong ? -EIO : 0;
 	}
 	for (uint32_t i = 0; i < BENCH_MAX_SIDES; i++) {
 		if (result->series[i].probe)

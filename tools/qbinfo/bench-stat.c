@@ -79,29 +79,59 @@ bool bench_compute_statistics(const double *values, size_t num,
 	return true;
 }
 
-bool bench_compute_interval(const double *values, size_t num, uint64_t seed,
-			    struct bench_interval *interval)
+/* The median of as many as there are, drawn with replacement. */
+static double draw_median(const double *values, size_t num, double *drawn,
+			  struct bench_random *random)
+{
+	for (size_t j = 0; j < num; j++)
+		drawn[j] = values[bench_random_next(random) % num];
+	qsort(drawn, num, sizeof(*drawn), compare);
+	return get_quantile(drawn, num, 0.5);
+}
+
+/* then NULL: the interval of now alone, else of now divided by then. */
+static bool resample(const double *now, size_t num_now, const double *then,
+		     size_t num_then, uint64_t seed,
+		     struct bench_interval *interval)
 {
 	struct bench_random random = { .state = seed };
+	size_t num_max = num_now > num_then ? num_now : num_then;
 	double *medians = malloc(NUM_RESAMPLES * sizeof(*medians));
-	double *drawn = malloc(num * sizeof(*drawn));
-	double *sorted = copy_sorted(values, num);
-	bool is_good = medians && drawn && sorted;
+	double *drawn = malloc(num_max * sizeof(*drawn));
+	double *sorted = copy_sorted(now, num_now);
+	double *other = then ? copy_sorted(then, num_then) : NULL;
+	bool is_good = medians && drawn && sorted && (other || !then);
 
 	for (size_t i = 0; is_good && i < NUM_RESAMPLES; i++) {
-		for (size_t j = 0; j < num; j++)
-			drawn[j] = values[bench_random_next(&random) % num];
-		qsort(drawn, num, sizeof(*drawn), compare);
-		medians[i] = get_quantile(drawn, num, 0.5);
+		medians[i] = draw_median(now, num_now, drawn, &random);
+		if (then)
+			medians[i] /=
+				draw_median(then, num_then, drawn, &random);
 	}
 	if (is_good) {
 		qsort(medians, NUM_RESAMPLES, sizeof(*medians), compare);
-		interval->value = get_quantile(sorted, num, 0.5);
+		interval->value = get_quantile(sorted, num_now, 0.5);
+		if (then)
+			interval->value /= get_quantile(other, num_then, 0.5);
 		interval->low = get_quantile(medians, NUM_RESAMPLES, 0.025);
 		interval->high = get_quantile(medians, NUM_RESAMPLES, 0.975);
 	}
 	free(medians);
 	free(drawn);
 	free(sorted);
+	free(other);
 	return is_good;
+}
+
+bool bench_compute_interval(const double *values, size_t num, uint64_t seed,
+			    struct bench_interval *interval)
+{
+	return resample(values, num, NULL, 0, seed, interval);
+}
+
+bool bench_compare_runs(const double *now, size_t num_now, const double *then,
+			size_t num_then, uint64_t seed,
+			struct bench_interval *interval)
+{
+	return resample(now, num_now, then, num_then, seed, interval);
 }

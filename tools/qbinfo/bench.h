@@ -2,8 +2,8 @@
 /*
  * What the programs of tests/bench/ and `qbinfo bench` share: a probe does one
  * thing and says how long it took, a metric sets a probe beside its floor and
- * peer, bench_main measures a table of metrics by the rules of
- * docs/spec/performance.md, section 2, and writes the records of section 7.
+ * peer, bench_measure measures it by the rules of docs/spec/performance.md,
+ * section 2; bench-record.h makes the record of section 7 of that.
  *
  * Sides alternate in blocks, in an order drawn from a printed seed; each block
  * knows the pressure on the machine. Nothing here judges a noisy run.
@@ -11,10 +11,10 @@
 #ifndef QBINFO_BENCH_H
 #define QBINFO_BENCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 /* Bits, so that a metric can have several. */
@@ -53,6 +53,7 @@ struct bench_probe {
 	void (*close)(void *state);
 	/* NULL: it counts nothing */
 	void (*count)(const void *state, struct bench_counters *counters);
+	bool is_single; /* a sample is one call, however short it says it is */
 };
 
 struct bench_metric {
@@ -69,12 +70,13 @@ struct bench_metric {
 	/* met: what the floor takes beyond the subject is >= this x peer's */
 	double gain;
 	const char *target; /* in words; NULL: none */
+	bool is_rate;       /* inferences in flight: also told per second */
 };
 
 /* ---- bench-main.c ---- */
 
-/* Id of the device that the program measures, NULL: none. */
-extern const char *bench_device;
+/* The device that the program measures; id NULL: none so far. */
+extern const char *bench_device, *bench_kind, *bench_backend;
 
 /* Options of section 6; what main returns: 0, 1 a wrong result, 2 usage. */
 int bench_main(int argc, char **argv, const struct bench_metric *metrics,
@@ -83,6 +85,12 @@ int bench_main(int argc, char **argv, const struct bench_metric *metrics,
 /* Why an open returned NULL, or a metric cannot be measured; kept, not copied. */
 void bench_set_reason(const char *reason);
 const char *bench_get_reason(void);
+/*
+ * What a job said that failed, while a probe is opened or runs: a wrong result.
+ * Copied; NULL: none did, so far as the metric has come.
+ */
+void bench_set_wrong(const char *detail);
+const char *bench_get_wrong(void);
 
 /* ---- bench-stat.c ---- */
 
@@ -108,6 +116,10 @@ struct bench_interval {
 };
 bool bench_compute_interval(const double *values, size_t num, uint64_t seed,
 			    struct bench_interval *interval);
+/* Of the medians' ratio of two runs, which are not paired. */
+bool bench_compare_runs(const double *now, size_t num_now, const double *then,
+			size_t num_then, uint64_t seed,
+			struct bench_interval *interval);
 
 /* ---- bench-place.c ---- */
 
@@ -169,7 +181,8 @@ struct bench_block {
 struct bench_options {
 	double seconds; /* of one metric, at least ten pairs */
 	uint64_t seed;
-	bool is_smoke; /* one call of each side, nothing is measured */
+	bool is_smoke;    /* one call of each side, nothing is measured */
+	int64_t block_ns; /* a block ends then at the latest; 0: 0.5 s */
 };
 
 enum bench_verdict {
@@ -194,6 +207,9 @@ struct bench_result {
 	const char *reason; /* not measured: why */
 };
 
+/* Grows with every sample: what hangs does not. */
+extern atomic_uint bench_num_steps;
+
 int64_t bench_now_ns(void);
 /* User and system time of this thread. */
 int64_t bench_thread_cpu_ns(void);
@@ -204,13 +220,6 @@ int bench_measure(const struct bench_metric *metric,
 		  const struct bench_options *options,
 		  struct bench_result *result);
 void bench_result_free(struct bench_result *result);
-
-/* ---- bench-record.c ---- */
-
-/* One JSON object of schema qbinfo/bench/1 and a newline; 0 or -errno. */
-int bench_write_record(FILE *file, const struct bench_result *result,
-		       const struct bench_options *options,
-		       const char *command);
 
 /* ---- bench-floor*.c: section 3 ---- */
 
@@ -230,5 +239,11 @@ extern const struct bench_probe bench_floor_map;          /* F10 */
 extern const struct bench_probe bench_floor_memcpy;       /* F11 */
 extern const struct bench_probe bench_floor_memset;       /* F19 */
 extern const struct bench_probe bench_floor_load;         /* a plain load */
+
+/* ---- sets of metrics: bench-floor.c, bench-dispatch.c, bench-memory.c ---- */
+
+extern const struct bench_metric bench_floors[], bench_dispatch[],
+	bench_memory[];
+extern const size_t bench_num_floors, bench_num_dispatch, bench_num_memory;
 
 #endif

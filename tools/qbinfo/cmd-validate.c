@@ -146,19 +146,24 @@ static int read_options(const struct request *request,
 	validate->repeat = DEFAULT_REPEAT;
 	validate->is_destructive = request->has[OPTION_DESTRUCTIVE];
 	if (validate->is_destructive && !is_chosen(chosen, "reset"))
-		return fail(2, "--destructive is about the test reset, which "
-			       "was not chosen");
+		return fail(
+			2,
+			"the option --destructive is about the test reset, which "
+			"was not chosen");
 	if (!repeat)
 		return 0;
 	if (!is_chosen(chosen, "repeat"))
-		return fail(2, "--repeat is about the test repeat, which was "
-			       "not chosen");
+		return fail(
+			2,
+			"the option --repeat is about the test repeat, which was "
+			"not chosen");
 	if (!source_parse_number(repeat, &validate->repeat) ||
 	    validate->repeat < 1 || validate->repeat > MAX_REPEAT)
-		return fail(2,
-			    "--repeat takes a number of runs from 1 to %d, but "
-			    "got %s",
-			    MAX_REPEAT, repeat);
+		return fail(
+			2,
+			"the option --repeat takes a number of runs from 1 to %d, but "
+			"got %s",
+			MAX_REPEAT, repeat);
 	return 0;
 }
 

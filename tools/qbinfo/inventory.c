@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source.h"
-
 static const struct field fields[NUM_FIELDS] = {
 #define FIELD(list_, id, path_, heading_, type_, unit_, topic_, words_, \
 	      commands_, help_) \
@@ -241,6 +239,7 @@ void inventory_start(struct inventory *inventory)
 	inventory->parts.list = LIST_PARTS;
 	inventory->tests.list = LIST_TESTS;
 	inventory->samples.list = LIST_SAMPLES;
+	inventory->results.list = LIST_RESULTS;
 }
 
 /* ---- values ---- */
@@ -382,7 +381,8 @@ void add_warning(struct inventory *inventory, const char *text,
 		 const char *command)
 {
 	struct warning *warning = inventory_alloc(sizeof(*warning));
-	const char *sysroot = source_get_sysroot();
+	const char *sysroot =
+		record_get_text(inventory->tool, FIELD_TOOL_SYSROOT);
 
 	warning->text = inventory_copy(text);
 	warning->command =

@@ -170,7 +170,7 @@ struct own_node {
 struct inventory {
 	struct record *tool, *driver, *verdict;
 	struct records devices, drm_nodes, models, checks, parts, tests,
-		samples;
+		samples, results;
 	struct records *env; /* NULL until it is collected */
 	struct own_node *own_nodes;
 	struct warning *warnings, *last_warning;

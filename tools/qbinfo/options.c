@@ -141,6 +141,10 @@ static void take(struct request *request, enum option option,
 		add_word(&request->topics, argument);
 	if (option == OPTION_TEST)
 		add_word(&request->tests, argument);
+	if (option == OPTION_SET)
+		add_word(&request->sets, argument);
+	if (option == OPTION_PLACEMENT)
+		add_word(&request->placements, argument);
 }
 
 /* Behind the dashes: a name, or name=value. next: the word after it, or NULL. */
@@ -340,26 +344,25 @@ static int read_seconds(const struct request *request, enum option option,
 	return 0;
 }
 
-static int read_intervals(struct request *request)
+/* From 1 to most; what is not given is as it was. */
+static int read_number(const struct request *request, enum option option,
+		       uint64_t most, uint64_t *number)
 {
-	const char *count = request->value[OPTION_COUNT];
-	double interval = 1;
-	int code = read_seconds(request, OPTION_INTERVAL, 0.1, &interval);
+	const char *text = request->value[option];
 
-	request->interval = (int64_t)(interval * 1e9 + 0.5);
-	if (code || !count)
-		return code;
-	if (!source_parse_number(count, &request->count) || !request->count ||
-	    request->count > UINT32_MAX)
-		return fail(2, "--%s takes a number from 1 on, but got %s",
-			    options[OPTION_COUNT].name, count);
-	return 0;
+	if (!text ||
+	    (!text[strspn(text, "0123456789")] &&
+	     source_parse_number(text, number) && *number && *number <= most))
+		return 0;
+	return fail(2, "--%s takes a number from 1 on, but got %s",
+		    options[option].name, text);
 }
 
 static int check_values(struct request *request)
 {
 	const char *color = request->value[OPTION_COLOR];
 	const char *major = request->value[OPTION_SCHEMA_MAJOR];
+	double interval = 1;
 	int code;
 
 	if (color && strcmp(color, "auto") != 0 &&
@@ -372,8 +375,19 @@ static int check_values(struct request *request)
 			    "which is 1, but got %s",
 			    options[OPTION_SCHEMA_MAJOR].name, major);
 	request->timeout = 5;
+	request->seconds = 20;
 	code = read_seconds(request, OPTION_TIMEOUT, 0, &request->timeout);
-	return code ? code : read_intervals(request);
+	code = code
+		       ?: read_seconds(request, OPTION_SECONDS, 0,
+				       &request->seconds);
+	code = code ?: read_seconds(request, OPTION_INTERVAL, 0.1, &interval);
+	request->interval = (int64_t)(interval * 1e9 + 0.5);
+	code = code
+		       ?: read_number(request, OPTION_SEED, UINT64_MAX,
+				      &request->seed);
+	return code
+		       ?: read_number(request, OPTION_COUNT, UINT32_MAX,
+				      &request->count);
 }
 
 /* Help and version are text, and one of them at a time. */
@@ -398,6 +412,7 @@ int options_parse(struct request *request, int argc, char **argv)
 {
 	int code;
 
+	request->argv = argv;
 	request->command = COMMAND_SUMMARY;
 	code = parse_words(request, argc, argv);
 	request->style.command = commands[request->command].letter;
@@ -432,28 +447,6 @@ static void print_option(FILE *out, const struct option_line *option)
 		       option->letter ? "," : " ", option->name,
 		       option->argument ? " " : "", option->argument ?: "");
 	(void)fprintf(out, "  %-24s %s\n", left, option->help);
-}
-
-static void print_exit_codes(FILE *out)
-{
-	static const char *const texts[] = {
-		"done; fields that are not available do not change it",
-		"internal error, write error, a failed test of validate",
-		"option, argument or command wrong",
-		"the chosen device does not exist",
-		"a node exists and may not be opened",
-		"library, driver, firmware or container version do not fit",
-		"busy, or --timeout ran out",
-		"device lost or needs a reset",
-		"model or captured system invalid",
-		"with --strict: a field is not available",
-		"doctor has failures of no more specific kind",
-	};
-
-	(void)fputs("\nExit codes:\n", out);
-	for (int i = 0; i < 11; i++)
-		(void)fprintf(out, "  %2d %-12s %s\n", i, print_exit_name(i),
-			      texts[i]);
 }
 
 static bool has_command_word(const struct request *request)

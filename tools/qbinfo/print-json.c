@@ -29,12 +29,12 @@ static struct json_object *text_to_json(const char *text)
 /* The shortest form that reads back as the same number. */
 static struct json_object *number_to_json(double number)
 {
-	const char *text = "";
+	char text[32];
 
 	if (!isfinite(number))
 		return NULL;
 	for (int digits = 15; digits <= 17; digits++) {
-		text = inventory_format("%.*g", digits, number);
+		(void)snprintf(text, sizeof(text), "%.*g", digits, number);
 		if (strtod(text, NULL) == number)
 			break;
 	}
@@ -230,6 +230,28 @@ const char *print_exit_name(int code)
 	return names[code];
 }
 
+void print_exit_codes(FILE *out)
+{
+	static const char *const texts[] = {
+		"done; fields that are not available do not change it",
+		"an error, a failed test of validate, a wrong result of bench",
+		"option, argument or command wrong",
+		"the chosen device does not exist",
+		"a node exists and may not be opened",
+		"library, driver, firmware or container version do not fit",
+		"busy, or --timeout ran out",
+		"device lost or needs a reset",
+		"model, earlier run or captured system invalid",
+		"with --strict: a field is not available",
+		"doctor has failures of no more specific kind",
+	};
+
+	(void)fputs("\nExit codes:\n", out);
+	for (int i = 0; i < 11; i++)
+		(void)fprintf(out, "  %2d %-12s %s\n", i, print_exit_name(i),
+			      texts[i]);
+}
+
 static struct json_object *failure_to_json(const struct failure *failure)
 {
 	struct json_object *error = json_object_new_object();
@@ -290,12 +312,16 @@ static void print_lines(FILE *out, const struct document *document,
 	size_t index = 0;
 
 	for (const struct record *record = part->records->first; record;
-	     record = record->next)
-		write_object(out,
-			     record_to_json(
-				     record, part->fields, part->num_fields,
-				     inventory_format("[%zu]", index++), &walk),
-			     true);
+	     record = record->next) {
+		if (index++ < part->num_printed)
+			continue;
+		write_object(
+			out,
+			record_to_json(record, part->fields, part->num_fields,
+				       inventory_format("[%zu]", index - 1),
+				       &walk),
+			true);
+	}
 	json_object_put(walk.unavailable);
 	if (document->failure)
 		print_failure(out, document->failure);
@@ -333,6 +359,14 @@ void print_json(FILE *out, const struct document *document,
 	if (document->failure)
 		add(top, "error", failure_to_json(document->failure));
 	write_object(out, top, false);
+}
+
+void print_record(FILE *out, const struct record *record)
+{
+	struct walk walk = { .unavailable = json_object_new_array() };
+
+	write_object(out, record_to_json(record, NULL, 0, "", &walk), true);
+	json_object_put(walk.unavailable);
 }
 
 bool print_is_complete(const struct document *document)

@@ -406,6 +406,9 @@ static void print_one(FILE *out, const struct document *document,
 	case FORM_TESTS:
 		print_tests(out, part->records, style);
 		break;
+	case FORM_RESULTS:
+		print_results(out, part, style);
+		break;
 	case FORM_MODELS:
 		print_models(out, part->records, style);
 		break;

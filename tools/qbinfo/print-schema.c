@@ -29,6 +29,7 @@ static const struct {
 	{ "doctor", 'D', { LIST_CHECKS }, { false } },
 	{ "caps", 'C', { LIST_DEVICES }, { false } },
 	{ "validate", 'A', { LIST_TESTS }, { false } },
+	{ "bench", 'B', { LIST_RESULTS }, { false } },
 	{ "stat", 'T', { LIST_SAMPLES }, { false } },
 };
 

@@ -108,18 +108,20 @@ static const char *scale(double number, double base, const char *units,
 	return inventory_format("%.*s%s%s", (int)length, text, unit, suffix);
 }
 
-static const char *print_time(uint64_t ns)
+static const char *print_time(double ns)
 {
-	if (ns < 1000)
-		return inventory_format("%" PRIu64 "ns", ns);
-	if (ns < 1000000)
-		return scale((double)ns / 1e3, 1e9, "", "us");
-	if (ns < 1000000000)
-		return scale((double)ns / 1e6, 1e9, "", "ms");
-	if (ns < 60000000000u)
-		return scale((double)ns / 1e9, 1e9, "", "s");
-	return inventory_format("%" PRIu64 "m%" PRIu64 "s", ns / 60000000000u,
-				ns / 1000000000u % 60);
+	uint64_t seconds = (uint64_t)(ns / 1e9);
+
+	if (ns < 1e3)
+		return scale(ns, 1e9, "", "ns");
+	if (ns < 1e6)
+		return scale(ns / 1e3, 1e9, "", "us");
+	if (ns < 1e9)
+		return scale(ns / 1e6, 1e9, "", "ms");
+	if (ns < 60e9)
+		return scale(ns / 1e9, 1e9, "", "s");
+	return inventory_format("%" PRIu64 "m%" PRIu64 "s", seconds / 60,
+				seconds % 60);
 }
 
 static const char *print_integer(const struct value *value, enum unit unit,
@@ -136,7 +138,7 @@ static const char *print_integer(const struct value *value, enum unit unit,
 	if (!is_plain && unit == UNIT_HZ)
 		return scale((double)number, 1000, "KMGT", "Hz");
 	if (!is_plain && unit == UNIT_NS)
-		return print_time(number);
+		return print_time((double)number);
 	return inventory_format("%" PRIu64, number);
 }
 
@@ -147,9 +149,12 @@ const char *print_amount(uint64_t number, enum unit unit)
 	return print_integer(&value, unit, false);
 }
 
-static const char *print_number(double number, enum unit unit)
+static const char *print_number(double number, enum unit unit, bool is_plain)
 {
 	switch (unit) {
+	case UNIT_NS:
+		return is_plain ? inventory_format("%g", number)
+				: print_time(number);
 	case UNIT_CELSIUS:
 		return scale(number, 1e9, "", "C");
 	case UNIT_WATTS:
@@ -239,7 +244,7 @@ const char *print_value(const struct value *value, enum field_id field,
 	case TYPE_INTEGER:
 		return print_integer(value, line->unit, is_plain);
 	case TYPE_NUMBER:
-		return print_number(value->number, line->unit);
+		return print_number(value->number, line->unit, is_plain);
 	case TYPE_BOOLEAN:
 		return value->boolean ? "yes" : "no";
 	case TYPE_TEXTS:

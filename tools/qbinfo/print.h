@@ -21,7 +21,8 @@ enum form {
 	FORM_PARTS,
 	FORM_CAPS,  /* name=value of one device */
 	FORM_TESTS, /* a line per test of validate, and their sums */
-	FORM_DATA   /* no text: JSON alone */
+	FORM_RESULTS,
+	FORM_DATA /* no text: JSON alone */
 };
 
 /* A member of the document: a list, or one record. */
@@ -32,7 +33,8 @@ struct part {
 	const struct record *record;
 	const enum field_id *fields;
 	size_t num_fields;
-	bool is_chosen; /* the fields are those of -o: all are shown */
+	bool is_chosen;     /* the fields are those of -o: all are shown */
+	size_t num_printed; /* lines of JSON that are out already */
 };
 
 #define MAX_PARTS 6
@@ -94,7 +96,7 @@ void print_add_cell(struct libscols_line *line, size_t column,
 /* Without the blanks that pad the last column. */
 void print_finish_table(FILE *out, struct libscols_table *table);
 
-/* print-table.c, print-report.c, print-model.c */
+/* print-table.c, print-report.c, print-model.c, print-bench.c */
 void print_text(FILE *out, const struct document *document,
 		const struct style *style);
 void print_table(FILE *out, const struct part *part, const struct style *style);
@@ -109,6 +111,8 @@ void print_tests(FILE *out, const struct records *tests,
 /* With that colour, if there is any: "31" is red. */
 const char *print_paint(const struct style *style, const char *color,
 			const char *text);
+void print_results(FILE *out, const struct part *part,
+		   const struct style *style);
 void print_models(FILE *out, const struct records *models,
 		  const struct style *style);
 void print_field_help(FILE *out, const enum field_id *fields,
@@ -128,10 +132,14 @@ void print_json(FILE *out, const struct document *document,
 /* For --strict: no field that was asked for is null for a reason. */
 bool print_is_complete(const struct document *document);
 void print_failure(FILE *out, const struct failure *failure);
+/* All of it, on one line. */
+void print_record(FILE *out, const struct record *record);
 /* devices.json of a capture. */
 void print_captured(FILE *out, const struct records *records);
 /* "single", "no_device", ...: the name of an exit code of section 9. */
 const char *print_exit_name(int code);
+/* All of them, with what they mean. */
+void print_exit_codes(FILE *out);
 
 /* print-schema.c: false: no such name. NULL: the names. */
 bool print_schema(FILE *out, const char *name, bool is_strict);

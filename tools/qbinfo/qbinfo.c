@@ -52,11 +52,21 @@ const struct failure *get_failure(void)
 static struct {
 	char *words, *document; /* made before the timer starts */
 	size_t words_length, document_length;
+	const atomic_uint *num_steps; /* NULL: one limit for all */
+	unsigned int num_seen;
 } at_timeout;
 
 static void end_at_timeout(int signal)
 {
 	(void)signal;
+	if (at_timeout.num_steps) {
+		unsigned int num_steps = atomic_load(at_timeout.num_steps);
+
+		if (num_steps != at_timeout.num_seen) {
+			at_timeout.num_seen = num_steps;
+			return;
+		}
+	}
 	collect_end_python();
 	if (write(STDERR_FILENO, at_timeout.words, at_timeout.words_length) < 0)
 		_exit(6);
@@ -66,9 +76,21 @@ static void end_at_timeout(int signal)
 	_exit(6);
 }
 
+static struct timeval get_limit(const struct request *request)
+{
+	struct timeval limit = { .tv_sec = (time_t)request->timeout };
+
+	limit.tv_usec =
+		(suseconds_t)((request->timeout - (double)limit.tv_sec) * 1e6);
+	if (!limit.tv_sec && !limit.tv_usec)
+		limit.tv_usec = 1;
+	return limit;
+}
+
 void start_timer(const struct request *request, const char *where)
 {
-	struct sigaction action = { .sa_handler = end_at_timeout };
+	struct sigaction action = { .sa_handler = end_at_timeout,
+				    .sa_flags = SA_RESTART };
 	const char *folder = request->value[OPTION_CAPTURE];
 	struct failure what = {
 		.exit = 6,
@@ -101,14 +123,8 @@ void start_timer(const struct request *request, const char *where)
 
 void restart_timer(const struct request *request)
 {
-	struct itimerval timer = { .it_interval = { 0 } };
+	const struct itimerval timer = { .it_value = get_limit(request) };
 
-	timer.it_value.tv_sec = (time_t)request->timeout;
-	timer.it_value.tv_usec = (suseconds_t)((request->timeout -
-						(double)timer.it_value.tv_sec) *
-					       1e6);
-	if (!timer.it_value.tv_sec && !timer.it_value.tv_usec)
-		timer.it_value.tv_usec = 1;
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -117,6 +133,20 @@ void stop_timer(void)
 {
 	const struct itimerval timer = { .it_interval = { 0 } };
 
+	(void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+void limit_each_step(const struct request *request,
+		     const atomic_uint *num_steps)
+{
+	const struct itimerval timer = { .it_interval = get_limit(request),
+					 .it_value = get_limit(request) };
+
+	stop_timer();
+	at_timeout.num_steps = num_steps;
+	if (!num_steps)
+		return;
+	at_timeout.num_seen = atomic_load(num_steps);
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -187,6 +217,7 @@ static int run(struct request *request)
 		[COMMAND_CAPS] = cmd_caps,
 		[COMMAND_VALIDATE] = cmd_validate,
 		[COMMAND_STAT] = cmd_stat,
+		[COMMAND_BENCH] = cmd_bench,
 	};
 	int err;
 
@@ -237,6 +268,21 @@ int write_now(const char *text, size_t length)
 	return 0;
 }
 
+/* What the command printed, all of it, and what of it is written. */
+static struct {
+	char *text;
+	size_t length, num_written;
+} output;
+
+int flush_output(struct request *request)
+{
+	size_t begin = output.num_written;
+
+	(void)fflush(request->out);
+	output.num_written = output.length;
+	return write_now(output.text + begin, output.length - begin);
+}
+
 static void say_failure(bool is_json, bool is_empty, FILE *out)
 {
 	if (is_json && is_empty)
@@ -250,8 +296,6 @@ int main(int argc, char **argv)
 {
 	struct request *request = calloc(1, sizeof(*request));
 	double start = get_seconds();
-	char *text = NULL;
-	size_t length = 0;
 	bool is_json = options_ask_for_json(argc, argv);
 	int code, written;
 
@@ -260,7 +304,7 @@ int main(int argc, char **argv)
 		(void)setlocale(LC_CTYPE, "");
 	if (!request)
 		return 1;
-	request->out = open_memstream(&text, &length);
+	request->out = open_memstream(&output.text, &output.length);
 	if (!request->out)
 		return 1;
 	inventory_start(&request->inventory);
@@ -270,15 +314,15 @@ int main(int argc, char **argv)
 	stop_timer();
 	(void)fflush(request->out);
 	if (failure.exit)
-		say_failure(is_json, !length, request->out);
+		say_failure(is_json, !output.length, request->out);
+	written = flush_output(request);
 	(void)fclose(request->out);
-	written = write_now(text, length);
 	if (written && failure.exit == 1 && !code)
 		say_failure(false, false, NULL);
 	if (request->has[OPTION_VERBOSE])
 		(void)fprintf(stderr, "qbinfo: took %.3f s\n",
 			      get_seconds() - start);
-	free(text);
+	free(output.text);
 	free(at_timeout.document);
 	source_close();
 	inventory_free();

@@ -8,6 +8,8 @@
 #ifndef QBINFO_QBINFO_H
 #define QBINFO_QBINFO_H
 
+#include <stdatomic.h>
+
 #include "print.h"
 
 enum command {
@@ -32,10 +34,12 @@ struct request {
 	enum command command;
 	bool has[NUM_OPTIONS];
 	const char *value[NUM_OPTIONS]; /* of the last one */
-	struct words devices, topics, tests, arguments;
-	double timeout;
+	struct words devices, topics, tests, sets, placements, arguments;
+	double timeout, seconds;
 	int64_t interval; /* ns */
 	uint64_t count;   /* 0: no end */
+	uint64_t seed;    /* 0: none was given */
+	char **argv;
 	struct style style;
 	FILE *out;
 	struct inventory inventory;
@@ -66,6 +70,14 @@ void say_verbose(const char *words);
 double get_seconds(void);
 /* What is printed is written at the end; what cannot wait by this: 0 or 1. */
 int write_now(const char *text, size_t length);
+/* Writes what is printed so far; 0, or 1 with a failure. */
+int flush_output(struct request *request);
+/*
+ * From now on the time limit is one for each step, which the counter tells;
+ * NULL: there is no limit.
+ */
+void limit_each_step(const struct request *request,
+		     const atomic_uint *num_steps);
 /* The nearest of words, NULL if none is near. */
 const char *get_nearest(const char *word, const char *const *words, size_t num);
 
@@ -93,6 +105,7 @@ int cmd_doctor(struct request *request);
 int cmd_caps(struct request *request);
 int cmd_validate(struct request *request);
 int cmd_stat(struct request *request);
+int cmd_bench(struct request *request);
 
 /* capture.c: a tree for --sysroot of all that is read from now on. */
 int capture_start(const char *folder);

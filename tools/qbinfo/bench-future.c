@@ -6,14 +6,12 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "subject.h"
+#include "bench-subject.h"
 
 /* jobs in flight at once */
 #define DEPTH 32
 /* jobs of a sample of the rate */
 #define RATE_JOBS 256
-#define HELD_NS 300000
-#define LONG_NS 10000000
 
 struct queue {
 	struct subject *subject;
@@ -30,10 +28,13 @@ static bool submit(struct queue *queue, uint32_t at)
 	const struct qbrt_infer_options options = { .size = sizeof(options),
 						    .flags = queue->flags };
 
-	return !qbrt_model_submit_pinned_memory(
-		queue->subject->model, queue->flags ? &options : NULL,
-		&queue->subject->in, 1, &queue->outs[at], 1,
-		&queue->futures[at]);
+	if (!qbrt_model_submit_pinned_memory(
+		    queue->subject->model, queue->flags ? &options : NULL,
+		    &queue->subject->in, 1, &queue->outs[at], 1,
+		    &queue->futures[at]))
+		return true;
+	bench_set_wrong(qbrt_error_detail());
+	return false;
 }
 
 /* Waits for the job there, if there is one. */
@@ -44,6 +45,8 @@ static bool collect(struct queue *queue, uint32_t at)
 	if (queue->futures[at])
 		is_good = !qbrt_future_wait(queue->futures[at], -1) &&
 			  !qbrt_future_get_status(queue->futures[at]);
+	if (!is_good)
+		bench_set_wrong(qbrt_future_get_detail(queue->futures[at]));
 	qbrt_future_free(queue->futures[at]);
 	queue->futures[at] = NULL;
 	return is_good;
@@ -71,16 +74,17 @@ static void close_queue(void *state)
 	free(queue);
 }
 
-static bool start_queue(struct queue *queue, uint32_t held_ns)
+static bool start_queue(struct queue *queue, bool is_held)
 {
 	struct subject *subject = queue->subject;
 
 	for (uint32_t i = 0; i < DEPTH; i++)
 		if (qbrt_model_alloc_output(subject->model, 0, &queue->outs[i]))
 			return false;
-	if (held_ns) {
-		queue->holder = subject_load(64, 64, held_ns);
-		if (qbrt_model_launch(queue->holder, subject->acc) ||
+	if (is_held) {
+		queue->holder = subject_load(SUBJECT_300US);
+		if (!queue->holder ||
+		    qbrt_model_launch(queue->holder, subject->acc) ||
 		    qbrt_model_alloc_output(queue->holder, 0, &queue->held))
 			return false;
 	}
@@ -88,31 +92,33 @@ static bool start_queue(struct queue *queue, uint32_t held_ns)
 	if (!submit(queue, 0) || !collect(queue, 0))
 		return false;
 	queue->core = subject_place_core(subject->placement);
+	if (!queue->core)
+		bench_set_reason("the core is no thread of this process");
 	return queue->core;
 }
 
 static struct queue *open_queue(const struct bench_case *bench_case,
-				uint32_t delay_ns, uint32_t held_ns)
+				const char *model, bool is_held)
 {
 	struct queue *queue = calloc(1, sizeof(*queue));
 
 	if (!queue)
 		return NULL;
-	queue->subject = subject_open(bench_case, 64, 64, delay_ns);
+	queue->subject = subject_open(bench_case, model);
 	if (!queue->subject) {
 		free(queue);
 		return NULL;
 	}
-	if (start_queue(queue, held_ns))
-		return queue;
 	bench_set_reason(qbrt_error_detail());
+	if (start_queue(queue, is_held))
+		return queue;
 	close_queue(queue);
 	return NULL;
 }
 
 static void *open_plain(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, 0, 0);
+	return open_queue(bench_case, SUBJECT_NOP, false);
 }
 
 static void count_queue(const void *state, struct bench_counters *counters)
@@ -159,14 +165,13 @@ const struct bench_probe probe_polling = {
 
 static void *open_blocking(const struct bench_case *bench_case)
 {
-	struct queue *queue = open_queue(bench_case, 0, 0);
+	struct queue *queue = open_queue(bench_case, SUBJECT_NOP, false);
 
 	if (!queue)
 		return NULL;
 	queue->flags = QBRT_INFER_BLOCKING;
 	if (submit(queue, 0) && collect(queue, 0))
 		return queue;
-	bench_set_reason("the first submit failed");
 	close_queue(queue);
 	return NULL;
 }
@@ -187,7 +192,7 @@ const struct bench_probe probe_blocking = {
 /* P23: the core runs another job meanwhile, so that no wake is due. */
 static void *open_held(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, 0, HELD_NS);
+	return open_queue(bench_case, SUBJECT_NOP, true);
 }
 
 static int64_t run_submit(void *state, uint32_t num)
@@ -279,7 +284,7 @@ const struct bench_probe probe_pipelined = {
 /* P36: the CPU time of who waits for a job of 10 ms. */
 static void *open_long(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, LONG_NS, 0);
+	return open_queue(bench_case, SUBJECT_10MS, false);
 }
 
 static int64_t run_wait_cpu(void *state, uint32_t num)
