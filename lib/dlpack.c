@@ -102,13 +102,15 @@ static enum qbrt_status read_dtype(struct qbrt_dlpack_view *view)
 	return QBRT_OK;
 }
 
-static enum qbrt_status read_device(const struct qbrt_dlpack_view *view)
+static enum qbrt_status read_device(struct qbrt_dlpack_view *view)
 {
 	struct qbrt_dlpack_device device = view->device;
 
 	switch (device.type) {
 	case kDLCPU:
 	case kDLCUDAHost:
+		/* there is one of each, whatever a producer counts */
+		view->device.id = 0;
 		return QBRT_OK;
 	case kDLCUDA:
 	case kDLCUDAManaged:

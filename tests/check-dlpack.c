@@ -421,7 +421,7 @@ START_TEST(every_dtype_has_its_size)
 }
 END_TEST
 
-/* L1: a deleter may be NULL. H26: the pair of CUDA's pinned memory. */
+/* L1: a deleter may be NULL. H26 H73: CUDA's pinned memory has one number. */
 START_TEST(memory_without_a_deleter_is_taken)
 {
 	DLManagedTensor legacy;
@@ -430,9 +430,11 @@ START_TEST(memory_without_a_deleter_is_taken)
 
 	make_sample(&sample);
 	set_device(&sample, kDLCUDAHost);
+	sample.managed.dl_tensor.device.device_id = 5;
 	sample.managed.deleter = NULL;
 	tensor = import(&sample);
 	ck_assert_int_eq(qbrt_tensor_get_dlpack_device(tensor).type, 3);
+	ck_assert_int_eq(qbrt_tensor_get_dlpack_device(tensor).id, 0);
 	qbrt_tensor_free(tensor);
 	legacy = (DLManagedTensor){ .dl_tensor = sample.managed.dl_tensor };
 	ck_assert_ok(qbrt_tensor_import_dlpack_legacy(&legacy, NULL, &tensor));
