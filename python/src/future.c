@@ -412,5 +412,5 @@ int qbpy_add_future(PyObject *module)
 {
 	if (qbpy_add_type(module, QBPY_FUTURE, &spec, NULL))
 		return -1;
-	return qbpy_open_callbacks(PyModule_GetState(module));
+	return qbpy_open_gate(PyModule_GetState(module));
 }

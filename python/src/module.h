@@ -10,7 +10,7 @@
  * the last objects go, so no dealloc reads a field of it. Nothing else is
  * static but facts of a thread and of the process: the thread state that a wait
  * has set aside, that the library asks interrupt() while it waits, and whether
- * callbacks may come in (future_callback.c).
+ * threads of the library's may come in (deferred.c).
  *
  * Who holds whom, and who frees what when:
  *
@@ -467,9 +467,15 @@ int qbpy_check_future(const struct qbpy_future *self);
 int qbpy_query_future(const struct qbpy_future *self, bool *is_done);
 PyObject *qbpy_future_get(PyObject *object, PyObject *none);
 
+/* deferred.c */
+/* From now until the interpreter ends others' threads may come in. */
+int qbpy_open_gate(struct qbpy_state *state);
+/* Around all that such a thread does with Python; false: it must not. */
+bool qbpy_enter_gate(void);
+void qbpy_leave_gate(void);
+bool qbpy_is_ending(void);
+
 /* future_callback.c */
-/* From now until the interpreter ends callbacks may come. */
-int qbpy_open_callbacks(struct qbpy_state *state);
 PyObject *qbpy_add_done_callback(PyObject *object, PyObject *args,
 				 PyObject *kw);
 
