@@ -31,7 +31,9 @@ parent() { # the folder above a staged file's
 # without the package its tests skip
 runtime=
 if grep -q '^pkgpyexec_DATA' "$build/python/Makefile"; then
-	runtime=$(parent qbruntime/pinned_memory.py)
+	runtime=$(parent qbruntime/pinned_memory.py):$stage/doubles
+	mkdir "$stage/doubles" || exit 1
+	cp "$build/tests/.libs/fake_dlpack.so" "$stage/doubles" || exit 1
 fi
 preload=$(sh "$top/tests/preload" "$build") || exit 1
 where=
