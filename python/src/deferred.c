@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
+ * What comes to Python from outside, and the end of the interpreter.
+ *
  * Once an interpreter has begun to end, a thread that asks for the GIL is ended
- * or stands for ever. So who comes from a thread of the library's passes a gate,
- * which an atexit function closes: from then on nobody comes in, and it waits,
- * for a bounded time, for those that are inside. Such a thread uses nothing of
- * Python's outside the gate. Nobody asks for the GIL with the gate's lock.
+ * or stands for ever. So who comes from a thread of the library's or of others
+ * passes a gate, which an atexit function closes: from then on nobody comes in,
+ * and it waits, for a bounded time, for those that are inside. Such a thread
+ * uses nothing of Python's outside the gate. Nobody asks for the GIL with the
+ * gate's lock.
+ *
+ * Memory that was imported is Python's to release. The library keeps such
+ * releases on a list (QBRT_TENSOR_DEFER_RELEASE), which is drained here alone,
+ * with the GIL: by whoever has dropped a Tensor, by the next call of the bridge,
+ * and, when a consumer of ours ended an export on a thread that may have no GIL,
+ * by a pending call. After the gate has closed they stay where they are.
  */
 #include "module.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #define MAX_DRAIN_S 2
@@ -142,4 +152,48 @@ bool qbpy_is_ending(void)
 	is_closed = gate.is_closed;
 	unlock_gate();
 	return is_closed;
+}
+
+/* A release may drop a Tensor, which comes back here: the drain goes on. */
+static void drain(void)
+{
+	static _Thread_local bool is_draining;
+	PyObject *type, *value, *traceback;
+	enum qbrt_status status;
+
+	if (is_draining || qbpy_is_ending())
+		return;
+	is_draining = true;
+	PyErr_Fetch(&type, &value, &traceback);
+	status = qbrt_bridge_drain(NULL);
+	(void)status; /* what is not released now stays on the list */
+	PyErr_Restore(type, value, traceback);
+	is_draining = false;
+}
+
+void qbpy_drain(const struct qbpy_state *state)
+{
+	if (state->is_main)
+		drain();
+}
+
+static atomic_bool is_pending;
+
+static int run_pending(void *arg)
+{
+	(void)arg;
+	atomic_store(&is_pending, false);
+	drain();
+	return 0;
+}
+
+/* Where the list of pending calls is full, the next call of the bridge drains. */
+void qbpy_drain_soon(void)
+{
+	if (!qbpy_enter_gate())
+		return;
+	if (!atomic_exchange(&is_pending, true) &&
+	    Py_AddPendingCall(run_pending, NULL))
+		atomic_store(&is_pending, false);
+	qbpy_leave_gate();
 }

@@ -3,7 +3,7 @@
  * qbruntime.qbruntime: the module, its functions, the GIL and signals, and NumPy
  * once it is needed. module.h says how it all hangs together.
  */
-#include "module.h"
+#include "bridge.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -250,8 +250,21 @@ PyDoc_STRVAR(model_summary_doc,
 	     "variant, caches; needs no device.\n\nRaises as Model does for "
 	     "a bad file.");
 
+PyDoc_STRVAR(bridge_stats_doc,
+	     "bridge_stats($module, /)\n--\n\n"
+	     "The counters of the tensor bridge, a dict of int: what is alive, "
+	     "and totals of the\nprocess, which are never reset.");
+
+PyDoc_STRVAR(current_device_doc,
+	     "current_device($module, /)\n--\n\n"
+	     "The Device that calls use which name none: the first that is "
+	     "visible.\n\nRaises QbDeviceNotFoundError if none is.");
+
 static PyMethodDef methods[] = {
 	{ "_error_class", qbpy_error_class, METH_O, NULL },
+	{ "bridge_stats", qbpy_bridge_stats, METH_NOARGS, bridge_stats_doc },
+	{ "current_device", qbpy_current_device, METH_NOARGS,
+	  current_device_doc },
 	{ "estimate_memory", (PyCFunction)(void (*)(void))qbpy_estimate_memory,
 	  METH_VARARGS | METH_KEYWORDS, estimate_memory_doc },
 	{ "get_available_device_numbers",
@@ -318,6 +331,8 @@ static int exec(PyObject *module)
 	    qbpy_add_native(module) || qbpy_add_pinned(module) ||
 	    qbpy_add_cpu_access(module) || qbpy_add_model(module) ||
 	    qbpy_add_variant(module) || qbpy_add_future(module) ||
+	    qbpy_add_tensor(module) || qbpy_add_device(module) ||
+	    qbpy_add_exchange(state) ||
 	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
 	    PyModule_AddStringConstant(module, "__git_version__",
 				       qbrt_git_version()))
@@ -340,6 +355,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->asarray);
 	Py_VISIT(state->await_future);
 	Py_VISIT(state->cut_off);
+	Py_VISIT(state->names);
 	return 0;
 }
 
@@ -357,6 +373,7 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->asarray);
 	Py_CLEAR(state->await_future);
 	Py_CLEAR(state->cut_off);
+	Py_CLEAR(state->names);
 	for (size_t i = 0; i < QBPY_NUM_DTYPES; i++) {
 		Py_CLEAR(state->scratch[i].array);
 		Py_CLEAR(state->scratch[i].dtype);

@@ -7,10 +7,11 @@
  * qbruntime.type, and what NumPy gave once it was needed. Each object points to
  * the state of the module that made its type: an object keeps its type alive,
  * the type its module, the module its state. At exit the state is emptied before
- * the last objects go, so no dealloc reads a field of it. Nothing else is
+ * the last objects go, so no dealloc reads an object of it. Nothing else is
  * static but facts of a thread and of the process: the thread state that a wait
- * has set aside, that the library asks interrupt() while it waits, and whether
- * threads of the library's may come in (deferred.c).
+ * has set aside, that the library asks interrupt() while it waits, whether
+ * others' threads may come in and releases are due (deferred.c), and the table
+ * of exchange.c.
  *
  * Who holds whom, and who frees what when:
  *
@@ -24,6 +25,8 @@
  *   PinnedMemory -> PinnedMemoryBase, and a cached ndarray, which is an export
  *   CpuAccess    -> PinnedMemory         and a use while it is open
  *   ndarray, memoryview -> PinnedMemoryBase, each an export
+ *   Tensor       -> nothing of Python's; its handle keeps the memory, of others
+ *                   by a release that the library calls (deferred.c)
  *
  * AcceleratorHandle, Model and Future own one handle of the C API and end it in
  * their dealloc, where no call can be inside. The library's objects keep their
@@ -119,6 +122,7 @@ enum qbpy_type {
 	QBPY_ACCELERATOR,
 	QBPY_ACCELERATOR_HANDLE,
 	QBPY_CPU_ACCESS,
+	QBPY_DEVICE,
 	QBPY_FUTURE,
 	QBPY_MODEL,
 	QBPY_MODEL_CONFIG,
@@ -127,6 +131,9 @@ enum qbpy_type {
 	QBPY_PINNED_FLOAT,
 	QBPY_PINNED_MEMORY,
 	QBPY_PINNED_UINT8,
+	QBPY_TENSOR,
+	QBPY_TENSOR_DEVICE,
+	QBPY_TENSOR_DTYPE,
 	QBPY_NUM_TYPES
 };
 
@@ -145,6 +152,7 @@ struct qbpy_state {
 	PyObject *asarray;
 	PyObject *await_future; /* of qbruntime.future; NULL: not needed yet */
 	PyObject *cut_off;      /* pinned_native.c: what ended an export */
+	PyObject *names;        /* dlpack_import.c: of enum qbpy_name */
 	bool is_main;           /* of the main interpreter */
 	struct qbpy_scratch scratch[QBPY_NUM_DTYPES];
 };
@@ -158,6 +166,7 @@ struct qbpy_acc {
 struct qbpy_native {
 	PyObject_HEAD struct qbpy_state *state;
 	struct qbrt_pinned_memory *mem; /* NULL: given back */
+	struct qbrt_tensor *tensor;     /* all of it; NULL: not needed yet */
 	Py_ssize_t exports;
 	Py_ssize_t uses;
 	bool is_freed;
@@ -380,6 +389,8 @@ static inline bool qbpy_is_alone(const struct qbpy_native *native)
 
 /* Waits for those who write it; the library's status. */
 enum qbrt_status qbpy_wait_written(struct qbpy_native *native);
+/* The tensor of all of it, borrowed in a use or under the GIL. */
+struct qbrt_tensor *qbpy_native_tensor(struct qbpy_native *native);
 
 /* pinned_memory.c */
 int qbpy_add_pinned(PyObject *module);
@@ -474,6 +485,10 @@ int qbpy_open_gate(struct qbpy_state *state);
 bool qbpy_enter_gate(void);
 void qbpy_leave_gate(void);
 bool qbpy_is_ending(void);
+/* Runs the releases that the library has deferred; keeps an exception. */
+void qbpy_drain(const struct qbpy_state *state);
+/* The same before long, on the main thread; from any thread, without the GIL. */
+void qbpy_drain_soon(void);
 
 /* future_callback.c */
 PyObject *qbpy_add_done_callback(PyObject *object, PyObject *args,

@@ -4,7 +4,7 @@
  * the ndarray that indexing goes to. Indexing itself is pinned_index.c, the
  * bracket around accesses of the CPU pinned_access.c.
  */
-#include "module.h"
+#include "bridge.h"
 
 #include <structmember.h>
 #include <unistd.h>
@@ -357,6 +357,8 @@ PyDoc_STRVAR(cpu_access_doc,
 	     "to write for all that use it,\nand until its end such jobs are "
 	     "refused. To write stands for a rewrite of all\nof it. Not needed "
 	     "before an inference is called and after it has returned.");
+PyDoc_STRVAR(tensor_doc, "tensor($self, /)\n--\n\n"
+			 "A writable Tensor of the memory, which it keeps.");
 PyDoc_STRVAR(export_fd_doc,
 	     "export_fd($self, /)\n--\n\n"
 	     "A new descriptor of the buffer, a dma-buf or a memfd, for "
@@ -375,8 +377,13 @@ static PyMethodDef methods[] = {
 	{ "is_available", is_available, METH_NOARGS, is_available_doc },
 	{ "shape", get_shape, METH_NOARGS, shape_doc },
 	{ "size", get_size, METH_NOARGS, size_doc },
+	{ "tensor", qbpy_pinned_tensor, METH_NOARGS, tensor_doc },
 	{ "__array__", (PyCFunction)(void (*)(void))to_array,
 	  METH_VARARGS | METH_KEYWORDS, NULL },
+	{ "__dlpack__", (PyCFunction)(void (*)(void))qbpy_dlpack,
+	  METH_FASTCALL | METH_KEYWORDS, qbpy_dlpack_doc },
+	{ "__dlpack_device__", qbpy_dlpack_device, METH_NOARGS,
+	  qbpy_dlpack_device_doc },
 	{ "__enter__", enter, METH_NOARGS, NULL },
 	{ "__exit__", exit_context, METH_VARARGS, NULL },
 	{ "__reduce__", reduce, METH_NOARGS, NULL },

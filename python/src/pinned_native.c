@@ -3,7 +3,7 @@
  * The native object under PinnedMemory, which owns the memory: what it is, who
  * has it, and when it goes back.
  */
-#include "module.h"
+#include "bridge.h"
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t),
 	       "shapes are handed on as they are");
@@ -38,10 +38,11 @@ static const char *get_device(const struct qbpy_native *native)
 }
 
 /* Without the GIL: the library may have to give memory back to the system. */
-static void free_mem(struct qbrt_pinned_memory *mem)
+static void free_mem(struct qbrt_pinned_memory *mem, struct qbrt_tensor *tensor)
 {
 	PyThreadState *thread = PyEval_SaveThread();
 
+	qbrt_tensor_free(tensor);
 	qbrt_pinned_memory_free(mem);
 	PyEval_RestoreThread(thread);
 }
@@ -49,13 +50,15 @@ static void free_mem(struct qbrt_pinned_memory *mem)
 static void free_if_last(struct qbpy_native *native)
 {
 	struct qbrt_pinned_memory *mem = native->mem;
+	struct qbrt_tensor *tensor = native->tensor;
 
 	if (!native->is_freed || native->exports || native->uses ||
 	    native->has_told_address || !mem)
 		return;
 	native->mem = NULL;
+	native->tensor = NULL;
 	native->data = NULL;
-	free_mem(mem);
+	free_mem(mem, tensor);
 }
 
 void qbpy_free_native(struct qbpy_native *native)
@@ -110,7 +113,7 @@ static void dealloc_native(PyObject *object)
 	struct qbpy_native *self = (struct qbpy_native *)object;
 
 	if (self->mem)
-		free_mem(self->mem);
+		free_mem(self->mem, self->tensor);
 	Py_XDECREF(self->device);
 	qbpy_free_object(self);
 }
@@ -120,6 +123,21 @@ static int refuse_export(const struct qbpy_native *self,
 {
 	qbpy_raise_buffer(self->state, status, get_device(self), text);
 	return -1;
+}
+
+struct qbrt_tensor *qbpy_native_tensor(struct qbpy_native *native)
+{
+	enum qbrt_status status = QBRT_OK;
+
+	if (native->is_freed)
+		(void)refuse_export(native, QBRT_PINNED_MEMORY_NOT_AVAILABLE,
+				    freed_text);
+	else if (!native->tensor)
+		status = qbrt_tensor_from_pinned_memory(native->mem, 0,
+							&native->tensor);
+	if (status)
+		qbpy_raise_export(native->state, status, get_device(native));
+	return native->is_freed ? NULL : native->tensor;
 }
 
 /* At most one axis has more than one element: any order is its order. */
@@ -287,7 +305,7 @@ struct qbpy_native *qbpy_native_of(struct qbpy_state *state,
 		type = QBPY_PINNED_UINT8;
 	self = qbpy_alloc_object(state->types[type]);
 	if (!self) {
-		free_mem(mem);
+		free_mem(mem, NULL);
 		return NULL;
 	}
 	self->state = state;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fixtures of the tests of the package qbruntime; they skip where it is not built."""
 
+import gc
 import signal
 
 import pytest
@@ -53,3 +54,22 @@ def corpus_model(tmp_path):
         return path
 
     return make
+
+
+@pytest.fixture
+def counted():
+    """Garbage of other tests does not go in the midst of this one, and its counts."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture(params=["pinned", "tensor", "copy"])
+def writable(acc, request):
+    """Of shape (2, 3), float32, counting from 0 on."""
+    pinned = acc.allocate_pinned_memory((2, 3))
+    for i in range(6):
+        pinned[i // 3, i % 3] = i
+    if request.param == "pinned":
+        return pinned
+    return pinned.tensor() if request.param == "tensor" else pinned.tensor().copy()

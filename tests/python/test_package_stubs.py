@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 qbruntime = pytest.importorskip("qbruntime")
-from qbruntime import _refused  # noqa: E402
+from qbruntime import _refused, payload, streams  # noqa: E402
 
 FOLDER = Path(qbruntime.__file__).parent
 STUBS = {
@@ -153,7 +153,8 @@ def test_the_overloads_of_the_accelerator():
 
 def test_every_call_says_what_it_does():
     names = "Accelerator Future Model ModelConfig ModelVariantHandle PinnedMemory"
-    for cls in [getattr(qbruntime, name) for name in names.split()]:
+    classes = [getattr(qbruntime, name) for name in names.split()]
+    for cls in [*classes, payload.PayloadType, payload.Tensor, streams.Device]:
         assert cls.__doc__
         for name in offered(cls):
             assert getattr(cls, name).__doc__, name
