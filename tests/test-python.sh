@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: MIT
 # ST1: the Python tests run against a staged installation, never against the
 # source tree. One TAP line a test. QBRUNTIME_TEST_FILES: not all of them, but
-# these of tests/python.
+# these of tests/python. QBRUNTIME_TEST_FOLDER: test-interop.sh's.
 set -u
 top=${top_srcdir:?}
 build=${top_builddir:?}
 PYTHON=${PYTHON:-/usr/bin/python3}
+tests=${QBRUNTIME_TEST_FOLDER:-python}
+modules="pytest numpy"
+[ "$tests" != python ] || modules="$modules onnx"
 if ! grep -q '^qbcompiledir' "$build/tools/Makefile"; then
 	echo "1..0 # SKIP configured --without-tools"
 	exit 0
 fi
-if ! "$PYTHON" -c 'import pytest, numpy, onnx' 2>/dev/null; then
-	echo "1..0 # SKIP $PYTHON has no pytest, NumPy or onnx"
+# shellcheck disable=SC2086
+if ! "$PYTHON" -c 'import importlib, sys
+for name in sys.argv[1:]: importlib.import_module(name)' $modules 2>/dev/null; then
+	echo "1..0 # SKIP $PYTHON has not all of $modules"
 	exit 0
 fi
 stage=$(mktemp -d) || exit 1
@@ -46,16 +51,18 @@ run() { # the Python's arguments
 	env LD_PRELOAD="$preload" PYTHONDONTWRITEBYTECODE=1 \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
 		TSAN_OPTIONS="halt_on_error=0:die_after_fork=0:log_path=$stage/tsan" \
-		PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}" \
+		PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}:$top/tests/python" \
 		LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
 		QBRUNTIME_TEST_TOP="$top" \
 		QBRUNTIME_TEST_BUILD="$build" \
 		QBRUNTIME_TEST_BIN="$(dirname "$(find "$stage" -name qbm -path '*/bin/*')")" \
 		$where "$PYTHON" "$@"
 }
-cd "$top/tests/python" || exit 1
-run -c 'import platform, numpy, onnx
-print("# Python", platform.python_version(), "NumPy", numpy.__version__, "onnx", onnx.__version__)'
+cd "$top/tests/$tests" || exit 1
+# shellcheck disable=SC2086
+run -c 'import importlib, platform, sys
+print("# Python", platform.python_version(),
+      *(f"{name} {importlib.import_module(name).__version__}" for name in sys.argv[1:]))' $modules
 # tests skip what cannot be imported: what was built must not be that
 if [ -n "$runtime" ] && ! run -c 'import qbruntime' >"$stage/log" 2>&1; then
 	sed 's/^/# /' "$stage/log"
