@@ -4,7 +4,8 @@
 # a producer and a consumer keep several inferences in flight. Both programs
 # give the recorded answers; where something fails they say what, and end.
 # Python's digits.py is the twin of digits.c, which test-digits.sh looks at.
-# async_digits.py awaits a thousand requests in one thread (Q380).
+# async_digits.py awaits a thousand requests in one thread (Q380); torch_bridge.py
+# runs where torch is.
 set -u
 examples=${top_builddir:?}/examples
 work=$(mktemp -d) || exit 1
@@ -134,6 +135,28 @@ else
 	call_python async_digits /nonexistent.qbm
 	test $status -eq 1 && grep -q '^async_digits: .*/nonexistent.qbm' "$work/err"
 	check $? "async_digits.py: a missing model is named"
+fi
+
+# PM09: both ends of the model are torch tensors
+[ -n "$skip" ] || "$PYTHON" -c 'import torch' 2>/dev/null || skip="$PYTHON has no torch"
+if [ -n "$skip" ]; then
+	count=$((count + 1))
+	echo "ok $count - torch_bridge.py # SKIP $skip"
+else
+	call_python torch_bridge
+	test $status -eq 0 && gives_recorded
+	check $? "torch_bridge.py: every recorded answer"
+	grep -qx 'copied bytes: 0' "$work/out"
+	check $? "torch_bridge.py: no byte was copied"
+	QBRUNTIME_SOFT_FAULT=error:job=3 call_python torch_bridge
+	test $status -eq 1 && grep -q '^torch_bridge.py: .*injected fault' "$work/err"
+	check $? "torch_bridge.py: when one fails it says why, and ends"
+	call_python torch_bridge /nonexistent.qbm
+	test $status -eq 1 && grep -q '^torch_bridge.py: .*/nonexistent.qbm' "$work/err"
+	check $? "torch_bridge.py: a missing model is named"
+	call_python torch_bridge "$top_srcdir/tests/data/golden/copy64.qbm"
+	test $status -eq 1 && grep -q '^torch_bridge.py: not a model' "$work/err"
+	check $? "torch_bridge.py: a model that is no digits model is refused"
 fi
 
 # The digest of the C programs, around the ends of blocks.
