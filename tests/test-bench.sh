@@ -68,7 +68,7 @@ if [ ! -e "$build/.libs/bench_native.abi3.so" ]; then
 elif ! "$PYTHON" -c 'import numpy' 2>/dev/null; then
 	echo "# without Python: $PYTHON has no NumPy"
 else
-	for program in bench_asyncio.py bench_peers.py bench_python.py; do
+	for program in bench_asyncio.py bench_interop.py bench_peers.py bench_python.py; do
 		smoke "$program" python "$program"
 	done
 	limits count_python.py python count_python.py

@@ -82,7 +82,8 @@ bench_bench_native_la_SOURCES = \
 	bench/native.h
 comma = ,
 
-EXTRA_DIST += bench/bench_asyncio.py bench/bench_peers.py bench/bench_python.py \
+EXTRA_DIST += bench/bench_asyncio.py bench/bench_interop.py bench/bench_peers.py \
+	bench/bench_python.py \
 	bench/causes.txt bench/count.h bench/count_python.py bench/counts \
 	bench/counts.txt bench/report bench/subject.py
 CLEANFILES = bench/records.jsonl bench/smoke.log
