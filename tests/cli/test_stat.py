@@ -133,6 +133,31 @@ def test_a_mean_of_no_jobs_is_null_without_a_reason(tree):
     assert "samples[0].queue.mean_wait_ns" not in why
 
 
+# I84: sums of what a device may count
+def test_sums_of_large_counters_do_not_wrap(tree):
+    half = 1 << 63
+    base = [{"cluster": 0, "core": core, "kind": 0, "busy_ns": 0} for core in range(2)]
+    busy = [{**core, "busy_ns": half} for core in base]
+    names = ("submitted", "completed", "failed", "busy", "wait")
+    zero = _counters(**dict.fromkeys(names, 0))
+    large = _counters(**dict.fromkeys(names, half))
+    root = _later(
+        tree("one-aries"),
+        {"query": {"CORES": base, "COUNTERS": zero}},
+        {"query": {"CORES": busy, "COUNTERS": large}},
+    )
+    line = _lines("--sysroot", root)[1]
+    assert line["utilization"]["busy_ratio"] == 1
+    assert line["queue"]["mean_wait_ns"] is line["queue"]["mean_run_ns"] is None
+
+
+def test_a_little_below_zero_has_no_sign(tree):
+    entry = {"query": {"SENSORS": [{"id": 1, "index": 0, "value": -1}]}}
+    root = _later(tree("one-aries"), entry)
+    text = cases.text("stat", "--sysroot", root, "-n", "-o", "temperature.celsius")
+    assert text.split() == ["0C"]
+
+
 # I100: readings that are late, on the clock of the capture
 def test_a_late_tick_is_skipped_and_counted(tree):
     start = 123456789000
@@ -419,7 +444,7 @@ def test_a_live_device_that_goes_away_ends_it(bent):
         ("-i 0.05", "--interval takes seconds from 0.1 to 86400, but got 0.05"),
         ("-i 86401", "--interval"),
         ("-i 1s", "--interval"),
-        ("-c 0", "--count takes a number from 1 on, but got 0"),
+        ("-c 0", "--count takes a number from 1 to 4294967295, but got 0"),
         ("-c 1.5", "--count"),
         ("-c -3", "--count"),
         ("-c 4294967296", "--count"),

@@ -136,7 +136,7 @@ def test_wrong_lines_are_refused_with_the_nearest(line, name):
         ("list --schema=2", "--schema takes a major version"),
         ("list --timeout=0", "--timeout takes seconds from above 0 to 86400"),
         ("stat --interval=0", "--interval takes seconds from 0.1 to 86400"),
-        ("stat --count=x", "--count takes a number from 1 on, but got x"),
+        ("stat --count=x", "--count takes a number from 1 to 4294967295, but got x"),
         ("list --json --jsonl", "--json and --jsonl exclude one another"),
         ("list -h -V", "--help and --version exclude one another"),
         ("list -h -J", "--help prints text: it does not go with --json"),

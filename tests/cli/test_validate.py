@@ -98,8 +98,9 @@ def test_the_device_is_the_chosen_one():
         assert sum(test["state"] == "ok" for test in tests) == 13
     for words in (["auto"], ["7"], ["--require-device"]):
         assert cases.run("validate", *words, env=env).returncode == 3
-    none = {"QBRUNTIME_SOFT_DEVICES": "none"}
-    assert cases.run("validate", env=none).returncode == 3
+    none = cases.run("validate", env={"QBRUNTIME_SOFT_DEVICES": "none"})
+    assert none.returncode == 3
+    assert b"no device auto, nor any other; qbinfo doctor tells why" in none.stderr
 
 
 # I60
@@ -123,7 +124,7 @@ def test_words_go_where_they_do_in_every_command():
     assert (quiet.returncode, quiet.stderr) == (0, b"")
     told = cases.run(*VALIDATE, "-v").stderr.decode()
     assert re.findall(r"^qbinfo: test (\w+): ", told, re.M) == TESTS
-    assert re.search(r"test repeat: 100 jobs, [\d.]+[mu]?s$", told, re.M)
+    assert re.search(r"test repeat: 116 jobs, [\d.]+[mu]?s$", told, re.M)
 
 
 # I26, I02
@@ -165,6 +166,53 @@ def test_lines_are_tests_and_then_the_failure():
 )
 def test_a_wrong_answer_fails_its_test_alone(bend, name):
     assert _failed(env={"QBRUNTIME_TEST_BEND": bend}, tool=cases.BENT) == [name]
+
+
+# I61: one run is compared, too
+def test_a_single_run_is_compared():
+    words = ["validate", "--test", "repeat", "--repeat", "1"]
+    done = cases.run(*words, env={"QBRUNTIME_TEST_BEND": "repeat"}, tool=cases.BENT)
+    assert done.returncode == 1
+    assert b"run 1 gives other bits than the first one of digit 0" in done.stdout
+
+
+# I60: what /proc would tell is not taken for proven without it
+def test_without_proc_nothing_is_said_of_it():
+    words = ["validate", "--test", "alloc", "--test", "accounting", "-J"]
+    hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs x /proc && exec "$0" "$@"']
+    if subprocess.run([*hide, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no mount namespace can be had here")
+    done = subprocess.run(
+        [*hide, cases.QBINFO, *words],
+        check=False,
+        capture_output=True,
+        env=cases.environment(),
+    )
+    alloc, accounting = json.loads(done.stdout)["tests"]
+    assert done.returncode == 0 and alloc["state"] == "ok"
+    assert alloc["text"].endswith("no /proc tells what came back")
+    assert (accounting["state"], accounting["reason"]) == ("skip", "error")
+
+
+# I61: those above the ones that are remembered are counted
+def test_a_descriptor_is_missed_among_many():
+    def open_many():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
+        for _ in range(1100):
+            os.set_inheritable(os.dup(0), True)
+
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 2048:
+        pytest.skip("fewer than 2048 descriptors may be open")
+    words = ["validate", "--test", "accounting"]
+    for bend, code in (("descriptor", 1), ("", 0)):
+        done = cases.run(
+            *words,
+            env={"QBRUNTIME_TEST_BEND": bend},
+            tool=cases.BENT,
+            preexec_fn=open_many,
+            close_fds=False,
+        )
+        assert done.returncode == code, done
 
 
 def test_without_a_bend_it_is_qbinfo():

@@ -93,9 +93,10 @@ bool validate_refused(struct validate *validate, const char *what,
 		      enum qbrt_status wanted, enum qbrt_status status)
 {
 	return status == wanted ||
-	       validate_fail(validate, "%s: %s was expected, but got %s", what,
-			     qbrt_status_name(wanted),
-			     qbrt_status_name(status));
+	       validate_fail(validate, "%s: %s was expected, but got %s%s%s",
+			     what, qbrt_status_name(wanted),
+			     qbrt_status_name(status), status ? ": " : "",
+			     status ? qbrt_error_detail() : "");
 }
 
 /* ---- the command line ---- */

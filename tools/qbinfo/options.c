@@ -354,8 +354,8 @@ static int read_number(const struct request *request, enum option option,
 	    (!text[strspn(text, "0123456789")] &&
 	     source_parse_number(text, number) && *number && *number <= most))
 		return 0;
-	return fail(2, "--%s takes a number from 1 on, but got %s",
-		    options[option].name, text);
+	return fail(2, "--%s takes a number from 1 to %llu, but got %s",
+		    options[option].name, (unsigned long long)most, text);
 }
 
 static int check_values(struct request *request)

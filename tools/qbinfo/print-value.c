@@ -101,6 +101,9 @@ static const char *scale(double number, double base, const char *units,
 	}
 	if (power)
 		unit[0] = units[power - 1];
+	/* not -0 */
+	if (number < 0 && number > -0.05)
+		number = 0;
 	text = inventory_format("%.1f", number);
 	length = strlen(text);
 	if (!strcmp(text + length - 2, ".0"))

@@ -137,6 +137,11 @@ static int fail_not_found(struct request *request, const char *id)
 				    record_get_text(node, FIELD_DRM_DRIVER)
 					    ?: "?");
 	}
+	if (!inventory->devices.num)
+		return fail(3,
+			    "there is no device %s, nor any other; qbinfo "
+			    "doctor tells why",
+			    id);
 	return fail(3, "there is no device %s; visible: %s", id,
 		    list_ids(inventory->devices.first, NULL));
 }

@@ -97,7 +97,9 @@ static void set_mean(const struct span *span, struct record *sample,
 	    !get_difference(span, sample, field, STAT_COMPLETED, &completed) ||
 	    !get_difference(span, sample, field, STAT_FAILED, &failed))
 		return;
-	if (completed + failed)
+	if (completed + failed < completed)
+		set_absent(sample, field, REASON_INVALID, "COUNTERS");
+	else if (completed + failed)
 		set_integer(sample, field, ns / (completed + failed));
 	else
 		set_absent(sample, field, REASON_ABSENT, NULL);
@@ -106,9 +108,9 @@ static void set_mean(const struct span *span, struct record *sample,
 /* ---- utilisation ---- */
 
 /* The account may be a little younger than the clock. */
-static double get_ratio(uint64_t busy, double ns)
+static double get_ratio(double busy, double ns)
 {
-	double ratio = (double)busy / ns;
+	double ratio = busy / ns;
 
 	return ratio > 1 ? 1 : ratio;
 }
@@ -126,7 +128,7 @@ static const struct stat_core *find_core(const struct stat_reading *reading,
 
 /* Whether the time of the core is known, which is added to busy. */
 static bool set_core(const struct span *span, struct record *record,
-		     const struct stat_core *now, uint64_t *busy)
+		     const struct stat_core *now, double *busy)
 {
 	const struct stat_core *before = find_core(span->before, now);
 
@@ -144,10 +146,11 @@ static bool set_core(const struct span *span, struct record *record,
 		set_absent(record, FIELD_CORE_BUSY, REASON_NEEDS_INTERVAL,
 			   "its busy time went back");
 	else {
-		set_number(
-			record, FIELD_CORE_BUSY,
-			get_ratio(now->busy - before->busy, (double)span->ns));
-		*busy += now->busy - before->busy;
+		double ns = (double)(now->busy - before->busy);
+
+		set_number(record, FIELD_CORE_BUSY,
+			   get_ratio(ns, (double)span->ns));
+		*busy += ns;
 		return true;
 	}
 	return false;
@@ -158,7 +161,7 @@ static void set_cores(const struct span *span, struct record *sample)
 {
 	const struct stat_reading *now = span->now;
 	struct records *records = records_alloc(LIST_CORES);
-	uint64_t busy = 0;
+	double busy = 0;
 	const struct value *unknown = NULL;
 
 	for (size_t i = 0; i < now->num_cores; i++) {
@@ -185,9 +188,9 @@ static void set_busy(const struct span *span, struct record *sample,
 
 	if (num_cores &&
 	    get_difference(span, sample, FIELD_SAMPLE_BUSY, STAT_BUSY, &busy))
-		set_number(
-			sample, FIELD_SAMPLE_BUSY,
-			get_ratio(busy, (double)span->ns * (double)num_cores));
+		set_number(sample, FIELD_SAMPLE_BUSY,
+			   get_ratio((double)busy,
+				     (double)span->ns * (double)num_cores));
 }
 
 /* ---- samples ---- */

@@ -169,28 +169,30 @@ bool validate_open(struct validate *validate)
 
 /* ---- accounting ---- */
 
-/* The open descriptors, in order. */
+/* The open descriptors, in order; those without room are counted alone. */
 static size_t list_fds(int fds[VALIDATE_MAX_FDS])
 {
 	DIR *folder = opendir("/proc/self/fd");
 	struct dirent *entry;
 	size_t num = 0;
 
+	if (!folder)
+		return VALIDATE_NO_FDS;
 	/* NOLINTNEXTLINE(concurrency-mt-unsafe): a folder of its own */
-	while (folder && (entry = readdir(folder))) {
+	while ((entry = readdir(folder))) {
 		int fd = (int)strtol(entry->d_name, NULL, 10);
 		size_t i = num;
 
-		if (entry->d_name[0] == '.' || fd == dirfd(folder) ||
-		    num == VALIDATE_MAX_FDS)
+		if (entry->d_name[0] == '.' || fd == dirfd(folder))
+			continue;
+		num++;
+		if (i >= VALIDATE_MAX_FDS)
 			continue;
 		for (; i && fds[i - 1] > fd; i--)
 			fds[i] = fds[i - 1];
 		fds[i] = fd;
-		num++;
 	}
-	if (folder)
-		(void)closedir(folder);
+	(void)closedir(folder);
 	return num;
 }
 
@@ -254,10 +256,11 @@ static const char *compare_process(const struct validate *validate)
 {
 	int fds[VALIDATE_MAX_FDS];
 	size_t num = list_fds(fds);
+	size_t room = num < VALIDATE_MAX_FDS ? num : VALIDATE_MAX_FDS;
 	uint64_t locked = validate_get_locked();
 
 	if (num != validate->num_fds ||
-	    memcmp(fds, validate->fds, num * sizeof(*fds)) != 0)
+	    memcmp(fds, validate->fds, room * sizeof(*fds)) != 0)
 		return inventory_format("%zu descriptors are open, %zu were",
 					num, validate->num_fds);
 	return locked == validate->locked
@@ -307,6 +310,11 @@ bool validate_accounting(struct validate *validate)
 		return false;
 	qbrt_accelerator_close(validate->acc);
 	validate->acc = NULL;
+	if (validate->num_fds == VALIDATE_NO_FDS ||
+	    validate->locked == VALIDATE_UNKNOWN)
+		return validate_skip(validate, REASON_ERROR,
+				     "/proc/self could not be read, which "
+				     "tells descriptors and locked memory");
 	return wait_for(validate, compare_process) &&
 	       validate_ok(validate,
 			   validate->is_software

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* alloc and index: pinned memory and its elements. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,11 @@ static bool read_head(const char *line, uintptr_t *start, uintptr_t *end)
 	return *rest == ' ';
 }
 
-/* What the kernel says of the mapping that data lies in. */
-static bool read_mapping(const void *data, uint64_t *page_size, bool *is_locked)
+/*
+ * What the kernel says of the mapping that data lies in. An errno: it does not
+ * say that; ESRCH: it knows of none.
+ */
+static int read_mapping(const void *data, uint64_t *page_size, bool *is_locked)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
 	uintptr_t start, end, at = (uintptr_t)data;
@@ -58,7 +62,9 @@ static bool read_mapping(const void *data, uint64_t *page_size, bool *is_locked)
 
 	*page_size = 0;
 	*is_locked = false;
-	while (file && fgets(line, sizeof(line), file)) {
+	if (!file)
+		return errno;
+	while (fgets(line, sizeof(line), file)) {
 		if (read_head(line, &start, &end))
 			is_ours = at >= start && at < end;
 		if (!is_ours)
@@ -69,9 +75,8 @@ static bool read_mapping(const void *data, uint64_t *page_size, bool *is_locked)
 		if (!strncmp(line, "VmFlags:", 8))
 			*is_locked = strstr(line, " lo") != NULL;
 	}
-	if (file)
-		(void)fclose(file);
-	return is_found;
+	(void)fclose(file);
+	return is_found ? 0 : ESRCH;
 }
 
 /* Sandboxes and sanitizers have an mlock that locks nothing, or do not tell. */
@@ -98,13 +103,22 @@ static bool check_class(struct validate *validate,
 	enum qbrt_contiguity class = qbrt_pinned_memory_get_contiguity(mem);
 	uint64_t page_size;
 	bool is_locked;
+	int err;
 
 	if (class == QBRT_CONTIGUITY_DRIVER)
 		return true;
-	if (!read_mapping(qbrt_pinned_memory_get_data(mem), &page_size,
-			  &is_locked))
+	err = read_mapping(qbrt_pinned_memory_get_data(mem), &page_size,
+			   &is_locked);
+	if (err == ESRCH)
 		return validate_fail(validate, "/proc/self/smaps does not show "
 					       "a buffer that was allocated");
+	/* where there is no /proc, or none of ours, nothing is told */
+	if (err == ENOENT || err == EACCES || err == EPERM)
+		return true;
+	if (err)
+		return validate_fail(validate,
+				     "/proc/self/smaps cannot be read: %s",
+				     strerror(err));
 	if (class == QBRT_CONTIGUITY_HUGEPAGE && page_size < HUGE_SIZE)
 		return validate_fail(validate,
 				     "memory of class hugepage has pages of %s",
@@ -263,7 +277,9 @@ uint64_t validate_get_locked(void)
 	uint64_t total = 0;
 	char line[256];
 
-	while (file && fgets(line, sizeof(line), file)) {
+	if (!file)
+		return VALIDATE_UNKNOWN;
+	while (fgets(line, sizeof(line), file)) {
 		for (size_t i = 0; i < 2; i++) {
 			size_t length = strlen(names[i]);
 
@@ -272,8 +288,7 @@ uint64_t validate_get_locked(void)
 					 << 10;
 		}
 	}
-	if (file)
-		(void)fclose(file);
+	(void)fclose(file);
 	return total;
 }
 
@@ -318,10 +333,13 @@ bool validate_alloc(struct validate *validate)
 		  try_limits(validate, info) && try_pool(validate, classes);
 	qbrt_device_info_free(info);
 	return is_good &&
-	       validate_ok(validate, "classes %s, limits hold, all came back",
+	       validate_ok(validate, "classes %s, limits hold, %s",
 			   print_value(record_see(validate->device,
 						  FIELD_CONTIGUITY),
-				       FIELD_CONTIGUITY, true));
+				       FIELD_CONTIGUITY, true),
+			   validate->locked == VALIDATE_UNKNOWN
+				   ? "but no /proc tells what came back"
+				   : "all came back");
 }
 
 /* ---- index ---- */

@@ -22,14 +22,14 @@ static bool start(struct validate *validate, struct digits *digits)
 
 /* ---- repeat ---- */
 
-/* Each digit has the bits of its first run, in every other run. */
+/* Each digit once, and then the runs that must have the same bits. */
 static bool repeat(struct validate *validate, struct digits *digits)
 {
 	const size_t size = qbrt_pinned_memory_get_nbytes(digits->output);
 	unsigned char *first = inventory_alloc(DIGITS_NUM * size);
 	int answer;
 
-	for (uint64_t i = 0; i < validate->repeat; i++) {
+	for (uint64_t i = 0; i < DIGITS_NUM + validate->repeat; i++) {
 		size_t digit = i % DIGITS_NUM;
 		const void *out = qbrt_pinned_memory_get_data(digits->output);
 
@@ -39,11 +39,11 @@ static bool repeat(struct validate *validate, struct digits *digits)
 		if (i < DIGITS_NUM)
 			memcpy(first + digit * size, out, size);
 		else if (memcmp(first + digit * size, out, size) != 0)
-			return validate_fail(validate,
-					     "run %llu gives other bits than "
-					     "run %zu of the same digit",
-					     (unsigned long long)i + 1,
-					     digit + 1);
+			return validate_fail(
+				validate,
+				"run %llu gives other bits than "
+				"the first one of digit %zu",
+				(unsigned long long)i + 1 - DIGITS_NUM, digit);
 	}
 	return true;
 }

@@ -14,6 +14,8 @@
 #include "qbm-writer.h"
 
 #define VALIDATE_MAX_FDS 1024
+#define VALIDATE_NO_FDS SIZE_MAX    /* /proc does not tell them */
+#define VALIDATE_UNKNOWN UINT64_MAX /* nor bytes */
 
 struct validate {
 	const struct record *device;  /* as the inventory has it */
@@ -25,7 +27,7 @@ struct validate {
 	bool is_destructive;
 	/* before the device was opened */
 	int fds[VALIDATE_MAX_FDS];
-	size_t num_fds;
+	size_t num_fds; /* of all, also of those without room */
 	uint64_t locked;
 	uint64_t free; /* bytes of the device, before the first test */
 };
