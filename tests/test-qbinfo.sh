@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # ST1, ST11: qbinfo from a staged installation, on captured systems and on this
-# one. One TAP line a test; see tests/cli/.
+# one. One TAP line a test; see tests/cli/. QBRUNTIME_TEST_CLI_FILES: not all of
+# them, but these.
 set -u
 top=${top_srcdir:?}
 build=${top_builddir:?}
@@ -41,6 +42,7 @@ case $(sed -n 's/^QBRT_CFLAGS = //p' "$build/tools/Makefile") in
 *-fsanitize=*) sanitizer=yes ;;
 esac
 cd "$top/tests/cli" || exit 1
+# shellcheck disable=SC2086
 exec env PYTHONDONTWRITEBYTECODE=1 \
 	LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
 	QBRUNTIME_TEST_TOP="$top" \
@@ -50,4 +52,4 @@ exec env PYTHONDONTWRITEBYTECODE=1 \
 	QBRUNTIME_TEST_SANITIZER="$sanitizer" \
 	QBRUNTIME_TEST_BENT="$stage/qbinfo-bent" \
 	QBRUNTIME_TEST_QBINFO="$(find "$stage" -name qbinfo -path '*/bin/*')" \
-	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider .
+	"$PYTHON" "$top/tests/pytest-tap" -q -p no:cacheprovider ${QBRUNTIME_TEST_CLI_FILES:-.}
