@@ -90,6 +90,13 @@ def classes(acc):
     return sorted(set(found))
 
 
+def dlpack(acc):
+    """Where other libraries take its memory to be, by either way to ask."""
+    with acc.allocate_pinned_memory((4,), "uint8") as pinned:
+        assert pinned.tensor().device == pinned.__dlpack_device__()
+        return pinned.__dlpack_device__()
+
+
 def finish(acc):
     """What a queued job's descriptor is; it gets readable, and the job is right."""
     config = q.ModelConfig()
@@ -116,6 +123,7 @@ def main():
             "export": kind,
             "import": same,
             "classes": classes(acc),
+            "dlpack": dlpack(acc),
             "finish": finish(acc),
             "dtypes": [d for d in sys.stdin.read().split() if has_dtype(acc, d)],
             "refused": {

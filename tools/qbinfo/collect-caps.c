@@ -66,6 +66,18 @@ void collect_reply_caps(struct record *device, struct json_object *reply)
 	collect_backend(device);
 }
 
+/* What the host maps is memory of the CPU to those who take DLPack. */
+static void set_dlpack(struct record *device)
+{
+	const struct value *classes = record_see(device, FIELD_CONTIGUITY);
+
+	if (!classes->is_set || !classes->texts.num ||
+	    record_see(device, FIELD_DLPACK_TYPE)->is_set)
+		return;
+	set_integer(device, FIELD_DLPACK_TYPE, 1);
+	set_integer(device, FIELD_DLPACK_ID, 0);
+}
+
 void collect_backend(struct record *device)
 {
 	const struct value *backends = record_see(device, FIELD_BACKENDS);
@@ -73,6 +85,7 @@ void collect_backend(struct record *device)
 	/* with a choice it is made by the first program */
 	enum reason reason = num > 1 ? REASON_NOT_LOADED : REASON_ABSENT;
 
+	set_dlpack(device);
 	if (!backends->is_set)
 		return;
 	if (!record_get_text(device, FIELD_CPU_ISA))

@@ -32,6 +32,7 @@ static const struct record *find_device(const struct records *results)
 static void print_banner(FILE *out, const struct records *results)
 {
 	const struct record *first = results->first;
+	const char *cpus = get_value(first, FIELD_RESULT_ENVIRONMENT_CPUS);
 	const struct record *device = find_device(results);
 
 	if (device)
@@ -39,9 +40,8 @@ static void print_banner(FILE *out, const struct records *results)
 			      get_value(device, FIELD_RESULT_DEVICE),
 			      get_value(device, FIELD_RESULT_KIND),
 			      get_value(device, FIELD_RESULT_BACKEND));
-	(void)fprintf(out, "%s CPUs; PSI %s; seed %s\n",
-		      get_value(first, FIELD_RESULT_ENVIRONMENT_CPUS),
-		      get_pressure(first),
+	(void)fprintf(out, "%s CPU%s; PSI %s; seed %s\n", cpus,
+		      strcmp(cpus, "1") ? "s" : "", get_pressure(first),
 		      get_value(first, FIELD_RESULT_ENVIRONMENT_SEED));
 }
 
