@@ -155,7 +155,9 @@ static Py_ssize_t parse_tuple(struct qbpy_state *state, PyObject *object,
 		if (qbpy_parse_int(item, name, &value))
 			return -1;
 		if (value == LLONG_MIN || value == LLONG_MAX)
-			return refuse(state, "%s of __array_interface__ has %R",
+			return refuse(state,
+				      "%s of __array_interface__ has %R, "
+				      "expected numbers of 64 bits",
 				      name, item);
 		values[i] = value;
 	}

@@ -330,3 +330,17 @@ def test_a_child_ends_with_qbinfo(end):
         os.read(ours, 1)
     assert select.select([ours], [], [], 60)[0] and os.read(ours, 1) == b""
     os.close(ours)
+
+
+# I13, I26: a test that hangs takes nothing from those before it
+@pytest.mark.parametrize("mode", ["--jsonl", "--noheadings"])
+def test_each_test_is_told_as_it_ends(mode):
+    words = ["validate", "--test", "open", "--test", "fault", "--timeout", "3", mode]
+    done = cases.run(*words, env={"QBRUNTIME_TEST_BEND": "hold"}, tool=cases.BENT)
+    assert done.returncode == 6
+    first, *rest = done.stdout.decode().splitlines()
+    if mode == "--jsonl":
+        assert json.loads(first)["name"] == "open"
+        assert [json.loads(line)["error"]["exit"] for line in rest] == [6]
+    else:
+        assert first.startswith("ok    open") and not rest

@@ -221,6 +221,24 @@ static void run_test(struct request *request, struct validate *validate,
 			print_amount((uint64_t)duration, UNIT_NS)));
 }
 
+/* Each test as it ends: a later one may run long, or into the limit. */
+static int tell_progress(struct request *request, struct document *document)
+{
+	struct part *part = &document->parts[0];
+	struct style style = request->style;
+
+	if (style.is_json || (!style.is_jsonl && part->form != FORM_TESTS))
+		return 0;
+	if (style.is_jsonl) {
+		print_json(request->out, document, &style);
+	} else {
+		style.has_no_headings = true;
+		print_tests(request->out, part, &style);
+	}
+	part->num_printed = part->records->num;
+	return flush_output(request);
+}
+
 /* 0, or 1: the failure names the tests that failed. */
 static int judge(const struct validate *validate, const struct records *all)
 {
@@ -300,11 +318,15 @@ int cmd_validate(struct request *request)
 	if (code)
 		return code;
 	validate.free = validate_get_free(&validate);
-	for (size_t i = 0; i < NUM_TESTS; i++) {
-		if (chosen[i])
-			run_test(request, &validate, i);
+	for (size_t i = 0; i < NUM_TESTS && !code; i++) {
+		if (!chosen[i])
+			continue;
+		run_test(request, &validate, i);
+		code = tell_progress(request, &document);
 	}
 	qbrt_accelerator_close(validate.acc);
+	if (code)
+		return code;
 	code = judge(&validate, &request->inventory.tests);
 	document.failure = code ? get_failure() : NULL;
 	return show_document(request, &document) && !code ? 9 : code;

@@ -404,7 +404,7 @@ static void print_one(FILE *out, const struct document *document,
 		print_caps(out, part, style);
 		break;
 	case FORM_TESTS:
-		print_tests(out, part->records, style);
+		print_tests(out, part, style);
 		break;
 	case FORM_RESULTS:
 		print_results(out, part, style);

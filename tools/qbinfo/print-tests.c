@@ -21,19 +21,19 @@ static void print_test(FILE *out, const struct record *test,
 		      print_safe(record_get_text(test, FIELD_TEST_TEXT)));
 }
 
-void print_tests(FILE *out, const struct records *tests,
-		 const struct style *style)
+void print_tests(FILE *out, const struct part *part, const struct style *style)
 {
-	size_t passed = 0, failed = 0, skipped = 0;
+	size_t passed = 0, failed = 0, skipped = 0, index = 0;
 
-	for (const struct record *test = tests->first; test;
+	for (const struct record *test = part->records->first; test;
 	     test = test->next) {
 		const char *state = record_get_text(test, FIELD_TEST_STATE);
 
 		passed += !strcmp(state, "ok");
 		failed += !strcmp(state, "fail");
 		skipped += !strcmp(state, "skip");
-		print_test(out, test, style);
+		if (index++ >= part->num_printed)
+			print_test(out, test, style);
 	}
 	if (!style->has_no_headings)
 		(void)fprintf(out, "%zu passed, %zu failed, %zu skipped\n",

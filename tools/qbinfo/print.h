@@ -34,7 +34,7 @@ struct part {
 	const enum field_id *fields;
 	size_t num_fields;
 	bool is_chosen;     /* the fields are those of -o: all are shown */
-	size_t num_printed; /* lines of JSON that are out already */
+	size_t num_printed; /* records whose lines are out already */
 };
 
 #define MAX_PARTS 6
@@ -106,8 +106,7 @@ void print_checks(FILE *out, const struct records *checks,
 		  const struct style *style);
 void print_parts(FILE *out, const struct document *document);
 void print_caps(FILE *out, const struct part *part, const struct style *style);
-void print_tests(FILE *out, const struct records *tests,
-		 const struct style *style);
+void print_tests(FILE *out, const struct part *part, const struct style *style);
 /* With that colour, if there is any: "31" is red. */
 const char *print_paint(const struct style *style, const char *color,
 			const char *text);
