@@ -178,6 +178,8 @@ def test_a_single_run_is_compared():
 
 # I60: what /proc would tell is not taken for proven without it
 def test_without_proc_nothing_is_said_of_it():
+    if cases.IS_SANITIZED:
+        pytest.skip("a sanitizer needs /proc")
     words = ["validate", "--test", "alloc", "--test", "accounting", "-J"]
     hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs x /proc && exec "$0" "$@"']
     if subprocess.run([*hide, "true"], check=False, capture_output=True).returncode:
