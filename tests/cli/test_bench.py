@@ -436,3 +436,21 @@ def test_a_line_comes_as_soon_as_it_is_measured():
         # I11: the next line finds nobody
         assert process.wait() == -signal.SIGPIPE
         assert process.stderr.read() == b""
+
+
+def _shape(lines):
+    """What does not depend on the machine: metrics, places, targets, notes."""
+    row = re.compile(r"^([a-z.]+ +(?:one|same) ).*(<= .*?)  +\w+$")
+    rows = [row.sub(r"\1\2", line) for line in lines[2:]]
+    return [re.sub(r": [\d.]+us,", ": us,", " ".join(line.split())) for line in rows]
+
+
+# I92, but for what is this machine's
+def test_the_guide_shows_what_it_prints():
+    guide = (cases.TOP / "docs" / "operating.md").read_text()
+    command, _, shown = guide.split("    $ qbinfo bench --set")[1].partition("\n")
+    shown = shown.split("\nAfter a change")[0].rstrip().splitlines()
+    words = ["bench", "--set", *command.split(), "--seconds", "0.001"]
+    assert _shape([line.strip() for line in shown]) == _shape(
+        cases.text(*words).splitlines()
+    )

@@ -2,6 +2,7 @@
 """The manual says what the tool does: tables and examples (I91, I92)."""
 
 import re
+import shutil
 
 import cases
 import pytest
@@ -70,6 +71,7 @@ def _examples(text):
 # I92
 @pytest.mark.parametrize("text", [PAGE, GUIDE], ids=["qbinfo.1", "operating.md"])
 def test_examples_print_what_the_page_shows(roots, text):
+    shutil.copy(cases.DIGITS, roots)
     examples = list(_examples(text))
     assert len(examples) >= 4
     for name, words, out in examples:
