@@ -163,6 +163,7 @@ START_TEST(contiguous_is_one_run_or_refused)
 			.flags = DRM_QBNPU_BO_CONTIGUOUS,
 			.region = region,
 		};
+		int err;
 
 		if (!(kmd_device.features & features)) {
 			available = query_free(region);
@@ -172,8 +173,12 @@ START_TEST(contiguous_is_one_run_or_refused)
 			ck_assert_uint_eq(query_free(region), available);
 			continue;
 		}
-		ck_assert_int_eq(kmd_call(DRM_IOCTL_QBNPU_BO_CREATE, &create),
-				 0);
+		err = kmd_call(DRM_IOCTL_QBNPU_BO_CREATE, &create);
+		/* the last 2 MiB page is another program's by now */
+		if (err == -ENOMEM && !create.limit &&
+		    qbrt_test_has_huge_pages())
+			continue;
+		ck_assert_int_eq(err, 0);
 		ck_assert_uint_ge(create.contiguity,
 				  DRM_QBNPU_CONTIGUITY_HUGEPAGE);
 		ck_assert_uint_eq(kmd_get_info(create.handle).segments, 1);
