@@ -65,7 +65,7 @@ static void *open_team(const struct bench_case *bench_case,
 	if (!team)
 		return NULL;
 	team->num_threads = num_threads;
-	team->subject = subject_open(bench_case, SUBJECT_NOP);
+	team->subject = subject_open(bench_case, &subject_nop);
 	if (!team->subject) {
 		free(team);
 		return NULL;

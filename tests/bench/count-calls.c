@@ -36,7 +36,7 @@ static struct subject *open_subject(void)
 	struct subject *subject;
 
 	subject_setup();
-	subject = subject_open(&bench_case, SUBJECT_NOP);
+	subject = subject_open(&bench_case, &subject_nop);
 	if (!subject) {
 		fprintf(stderr, "%s\n", bench_get_reason());
 		exit(1);

@@ -165,7 +165,7 @@ static void infer_many(struct subject *subject, int num)
 static void load_many(struct subject *subject, int num)
 {
 	while (num--) {
-		struct qbrt_model *model = subject_load(SUBJECT_NOP);
+		struct qbrt_model *model = subject_load(&subject_nop);
 
 		TRY(qbrt_model_launch(model, subject->acc));
 		qbrt_model_free(model);
@@ -284,7 +284,7 @@ int main(void)
 	show_objects();
 	show_slots();
 	subject_setup();
-	subject = subject_open(&bench_case, SUBJECT_NOP);
+	subject = subject_open(&bench_case, &subject_nop);
 	if (!subject)
 		return 1;
 	show_futures(subject);

@@ -35,7 +35,7 @@ static void make_calls(struct finding *finding)
 	bool is_good;
 
 	subject_setup();
-	subject = subject_open(&bench_case, SUBJECT_NOP);
+	subject = subject_open(&bench_case, &subject_nop);
 	is_good = subject;
 	for (int i = 0; i < NUM_WARM_UPS && is_good; i++)
 		is_good = subject_infer(subject, 0);

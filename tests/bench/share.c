@@ -163,7 +163,7 @@ static void *open_share(const struct bench_case *bench_case)
 	subject_setup();
 	is_good = start_process(share, bench_case);
 	if (is_good) {
-		share->subject = subject_open(bench_case, SUBJECT_NOP);
+		share->subject = subject_open(bench_case, &subject_nop);
 		is_good = fill_buffer(share);
 	}
 	if (is_good)

@@ -33,7 +33,6 @@ void subject_setup(void)
 		     1);
 	(void)setenv("QBRUNTIME_SOFT_BACKEND", "ref", 1);
 	bench_setup = (struct bench_setup){
-		.folder = TEST_TOP_SRCDIR "/examples",
 		.name = SUBJECT_WARM,
 		.id = SUBJECT_WARM ":0",
 		.cold = SUBJECT_COLD,

@@ -14,7 +14,7 @@ static void *open_nop(const struct bench_case *bench_case)
 		bench_set_reason("no job of hardware runs inline");
 		return NULL;
 	}
-	return subject_open(bench_case, SUBJECT_NOP);
+	return subject_open(bench_case, &subject_nop);
 }
 
 static int64_t run_infer(void *state, uint32_t num)
@@ -45,7 +45,7 @@ static int64_t run_first(void *state, uint32_t num)
 
 	while (num--) {
 		struct subject *subject = subject_open_on(
-			bench_setup.cold, 0, &bench_case, SUBJECT_NOP);
+			bench_setup.cold, 0, &bench_case, &subject_nop);
 		int64_t begin;
 		bool is_good;
 

@@ -82,7 +82,7 @@ static bool start_queue(struct queue *queue, bool is_held)
 		if (qbrt_model_alloc_output(subject->model, 0, &queue->outs[i]))
 			return false;
 	if (is_held) {
-		queue->holder = subject_load(SUBJECT_300US);
+		queue->holder = subject_load(&subject_300us);
 		if (!queue->holder ||
 		    qbrt_model_launch(queue->holder, subject->acc) ||
 		    qbrt_model_alloc_output(queue->holder, 0, &queue->held))
@@ -98,13 +98,14 @@ static bool start_queue(struct queue *queue, bool is_held)
 }
 
 static struct queue *open_queue(const struct bench_case *bench_case,
-				const char *model, bool is_held)
+				const struct subject_program *program,
+				bool is_held)
 {
 	struct queue *queue = calloc(1, sizeof(*queue));
 
 	if (!queue)
 		return NULL;
-	queue->subject = subject_open(bench_case, model);
+	queue->subject = subject_open(bench_case, program);
 	if (!queue->subject) {
 		free(queue);
 		return NULL;
@@ -118,7 +119,7 @@ static struct queue *open_queue(const struct bench_case *bench_case,
 
 static void *open_plain(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, SUBJECT_NOP, false);
+	return open_queue(bench_case, &subject_nop, false);
 }
 
 static void count_queue(const void *state, struct bench_counters *counters)
@@ -165,7 +166,7 @@ const struct bench_probe probe_polling = {
 
 static void *open_blocking(const struct bench_case *bench_case)
 {
-	struct queue *queue = open_queue(bench_case, SUBJECT_NOP, false);
+	struct queue *queue = open_queue(bench_case, &subject_nop, false);
 
 	if (!queue)
 		return NULL;
@@ -192,7 +193,7 @@ const struct bench_probe probe_blocking = {
 /* P23: the core runs another job meanwhile, so that no wake is due. */
 static void *open_held(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, SUBJECT_NOP, true);
+	return open_queue(bench_case, &subject_nop, true);
 }
 
 static int64_t run_submit(void *state, uint32_t num)
@@ -284,7 +285,7 @@ const struct bench_probe probe_pipelined = {
 /* P36: the CPU time of who waits for a job of 10 ms. */
 static void *open_long(const struct bench_case *bench_case)
 {
-	return open_queue(bench_case, SUBJECT_10MS, false);
+	return open_queue(bench_case, &subject_10ms, false);
 }
 
 static int64_t run_wait_cpu(void *state, uint32_t num)

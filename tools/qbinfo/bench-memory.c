@@ -39,7 +39,7 @@ static void *open_memory(const struct bench_case *bench_case)
 	if (!memory)
 		return NULL;
 	memory->nbytes = bench_case->size;
-	memory->subject = subject_open(bench_case, SUBJECT_PICTURE);
+	memory->subject = subject_open(bench_case, &subject_picture);
 	if (!memory->subject) {
 		free(memory);
 		return NULL;

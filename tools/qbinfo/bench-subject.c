@@ -5,31 +5,62 @@
  */
 #include "bench-subject.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "qbm-writer.h"
 
 struct bench_setup bench_setup;
 
-struct qbrt_model *subject_load(const char *model)
+const struct subject_program subject_nop = { 0, 64, 64 };
+const struct subject_program subject_300us = { 300000, 64, 64 };
+const struct subject_program subject_10ms = { 10000000, 64, 64 };
+const struct subject_program subject_picture = { 0, 150528, 4096 };
+
+/* A memfd of the model, or -errno. */
+static int write_model(const struct subject_program *program)
+{
+	struct qbm_writer writer;
+	struct qbnpu_cmd_nop *nop;
+	uint16_t out;
+
+	qbm_begin(&writer);
+	(void)qbm_add_input(&writer, QBNPU_DTYPE_U8,
+			    QBM_DIMS(program->in_nbytes));
+	out = qbm_add_output(&writer, QBNPU_DTYPE_U8,
+			     QBM_DIMS(program->out_nbytes));
+	nop = qbm_add_command(&writer, QBNPU_OP_NOP, sizeof(*nop), NULL, 0);
+	nop->delay_ns = program->delay_ns;
+	if (program->delay_ns)
+		writer.features |= QBNPU_FEATURE_DIAG;
+	(void)qbm_add_command(&writer, QBNPU_OP_FILL,
+			      sizeof(struct qbnpu_cmd_fill), &out, 1);
+	return qbm_finish(&writer);
+}
+
+struct qbrt_model *subject_load(const struct subject_program *program)
 {
 	static const struct qbrt_core_id core = { QBRT_CLUSTER_0, QBRT_CORE_0 };
 	struct qbrt_model_config *config = NULL;
 	struct qbrt_model *loaded = NULL;
-	char path[4096];
+	int fd = write_model(program);
 
-	(void)snprintf(path, sizeof(path), "%s/%s.qbm", bench_setup.folder,
-		       model);
+	if (fd < 0) {
+		bench_set_reason("no memory for a model's file");
+		return NULL;
+	}
 	if (qbrt_model_config_alloc(&config) ||
 	    qbrt_model_config_set_single_core_ids(config, &core, 1) ||
-	    qbrt_model_load(path, config, &loaded))
+	    qbrt_model_load_fd(fd, config, &loaded))
 		bench_set_reason(qbrt_error_detail());
 	qbrt_model_config_free(config);
+	(void)close(fd);
 	return loaded;
 }
 
 struct subject *subject_open_on(const char *name, int number,
 				const struct bench_case *bench_case,
-				const char *model)
+				const struct subject_program *program)
 {
 	struct subject *subject = calloc(1, sizeof(*subject));
 
@@ -38,7 +69,7 @@ struct subject *subject_open_on(const char *name, int number,
 	subject->placement = bench_case->placement;
 	if (!qbrt_accelerator_open(name, number, &subject->acc)) {
 		bench_device = bench_setup.id;
-		subject->model = subject_load(model);
+		subject->model = subject_load(program);
 		if (subject->model &&
 		    !qbrt_model_launch(subject->model, subject->acc) &&
 		    !qbrt_model_alloc_input(subject->model, 0, &subject->in) &&
@@ -51,10 +82,10 @@ struct subject *subject_open_on(const char *name, int number,
 }
 
 struct subject *subject_open(const struct bench_case *bench_case,
-			     const char *model)
+			     const struct subject_program *program)
 {
 	return subject_open_on(bench_setup.name, bench_setup.number, bench_case,
-			       model);
+			       program);
 }
 
 void subject_close(void *state)

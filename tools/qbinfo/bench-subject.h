@@ -16,9 +16,8 @@
 
 /* Where the subjects come from: set before the first one is opened. */
 struct bench_setup {
-	const char *folder; /* of nop.qbm and its like */
-	const char *id;     /* of the device */
-	const char *name;   /* the two parts of that */
+	const char *id;   /* of the device */
+	const char *name; /* the two parts of that */
 	int number;
 	const char *cold; /* a device that nothing holds open; NULL: none */
 };
@@ -32,23 +31,27 @@ struct subject {
 	struct qbrt_pinned_memory *out;
 };
 
-/* Models of one NOP and a FILL of their output; 64 bytes in and out. */
-#define SUBJECT_NOP "nop"
-#define SUBJECT_300US "nop-300us"
-#define SUBJECT_10MS "nop-10ms"
-#define SUBJECT_PICTURE "nop-150528" /* 150,528 bytes in, 4,096 out */
+/* A model of one NOP, which may wait, and a FILL of the output. */
+struct subject_program {
+	uint64_t delay_ns;
+	uint32_t in_nbytes, out_nbytes;
+};
+extern const struct subject_program subject_nop; /* 64 bytes in and out */
+extern const struct subject_program subject_300us;
+extern const struct subject_program subject_10ms;
+extern const struct subject_program subject_picture; /* 150,528 in, 4,096 out */
 
 /* Launched on one core. NULL with the reason set: that cannot be. */
 struct subject *subject_open(const struct bench_case *bench_case,
-			     const char *model);
+			     const struct subject_program *program);
 struct subject *subject_open_on(const char *name, int number,
 				const struct bench_case *bench_case,
-				const char *model);
+				const struct subject_program *program);
 void subject_close(void *subject);
 void subject_count(const void *subject, struct bench_counters *counters);
 
 /* The model alone, for that core; NULL with the reason set. */
-struct qbrt_model *subject_load(const char *model);
+struct qbrt_model *subject_load(const struct subject_program *program);
 
 /* An inference; false: it failed. */
 bool subject_infer(const struct subject *subject, uint32_t flags);

@@ -258,24 +258,23 @@ static int set_up(struct bench *bench)
 		ids = request->devices;
 	if (!code)
 		code = select_devices(request, &ids);
-	if (!code && !folder)
-		code = fail(1,
-			    "the folder of nop.qbm is not beside the library; "
-			    "install libqbruntime again");
+	if (!code && !folder && !path && bench->has_set[NUM_SETS - 1])
+		code = fail(1, "the folder of digits.qbm is not beside the "
+			       "library; install libqbruntime again");
 	if (!code && path)
 		code = look_at_file(request, path);
 	if (code)
 		return code;
 	device = request->inventory.devices.first;
 	bench_setup = (struct bench_setup){
-		.folder = folder,
 		.id = record_get_text(device, FIELD_ID),
 		.name = record_get_text(device, FIELD_NAME),
 		.number = (int)record_get_integer(device, FIELD_NUMBER, 0),
 	};
 	bench_kind = record_get_text(device, FIELD_KIND);
 	bench_backend = find_backend(device);
-	bench_model_path = path ?: inventory_format("%s/digits.qbm", folder);
+	bench_model_path =
+		path ?: inventory_format("%s/digits.qbm", folder ?: "");
 	return try_device(bench->has_set[NUM_SETS - 1]);
 }
 

@@ -3,12 +3,11 @@
 #include "qbm-writer.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#include "inventory.h"
 
 #define HEADER_SIZE 256u
 #define SECTION_SIZE 80u
@@ -316,8 +315,9 @@ static size_t write_file(const struct qbm_writer *writer, unsigned char *file)
 
 int qbm_finish(const struct qbm_writer *writer)
 {
-	unsigned char *file = inventory_alloc(MAX_FILE_SIZE);
-	size_t size = write_file(writer, file);
+	_Alignas(8) unsigned char bytes[MAX_FILE_SIZE] = { 0 };
+	const unsigned char *file = bytes;
+	size_t size = write_file(writer, bytes);
 	int err, fd = memfd_create("qbinfo-model", MFD_CLOEXEC);
 
 	if (fd < 0)
