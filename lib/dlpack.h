@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DLPack's structs: what a foreign one says, checked, and ours filled in. Pure
- * over bytes, but for the elements themselves, which nobody reads here.
+ * DLPack's structs: what a foreign one says, checked. Pure over its bytes; the
+ * elements themselves nobody reads here.
  */
 #ifndef QBRT_DLPACK_H
 #define QBRT_DLPACK_H

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * A model in words, for people: all that its file says (MM12), written when
- * first asked for, which costs as much as a load does. The text is written twice, the first time only to be counted. Bytes of
- * the file are escaped, and of long lists of numbers the first ones are told,
- * so no file makes the text much longer than itself.
+ * first asked for, which costs as much as a load does. The text is written
+ * twice, the first time only to be counted. Bytes of the file are escaped, and
+ * of long lists of numbers the first ones are told, so no file makes the text
+ * much longer than itself.
  */
 #include "model.h"
 

@@ -134,7 +134,6 @@ def test_comments_say_why(roots):
     out = cases.text("caps", "--sysroot", roots / "soft")
     assert re.search(r"^dmabuf_import=no +# no /dev/udmabuf here$", out, re.M)
     assert re.search(r"^cpu_isa=- +# 8-bit sums run on ref$", out, re.M)
-    assert re.search(r"^sync_file=no$", out, re.M)
 
 
 def test_a_plugin_that_may_load_is_not_loaded_yet(tree):

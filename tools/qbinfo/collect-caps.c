@@ -63,7 +63,7 @@ void collect_reply_caps(struct record *device, struct json_object *reply)
 		set_absent(device, FIELD_ISA, REASON_INVALID, "isa_major");
 	/* kernels of ours run on software devices alone */
 	set_texts(device, FIELD_BACKENDS, NULL, 0);
-	collect_backend(device);
+	collect_derived_caps(device);
 }
 
 /* What the host maps is memory of the CPU to those who take DLPack. */
@@ -78,14 +78,13 @@ static void set_dlpack(struct record *device)
 	set_integer(device, FIELD_DLPACK_ID, 0);
 }
 
-void collect_backend(struct record *device)
+static void set_backend(struct record *device)
 {
 	const struct value *backends = record_see(device, FIELD_BACKENDS);
 	size_t num = backends->is_set ? backends->texts.num : 0;
 	/* with a choice it is made by the first program */
 	enum reason reason = num > 1 ? REASON_NOT_LOADED : REASON_ABSENT;
 
-	set_dlpack(device);
 	if (!backends->is_set)
 		return;
 	if (!record_get_text(device, FIELD_CPU_ISA))
@@ -98,6 +97,12 @@ void collect_backend(struct record *device)
 		set_absent(device, FIELD_BACKEND, reason,
 			   num ? "the plugin loads with the first program"
 			       : NULL);
+}
+
+void collect_derived_caps(struct record *device)
+{
+	set_dlpack(device);
+	set_backend(device);
 }
 
 static bool is_no(const struct record *device, enum field_id field)

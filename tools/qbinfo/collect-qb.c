@@ -226,7 +226,7 @@ static void set_programs(struct record *device,
 	set_texts(device, FIELD_ISA_FEATURES, names, num);
 	names = qbrt_device_info_get_backends(info, &num);
 	set_texts(device, FIELD_BACKENDS, names, num);
-	collect_backend(device);
+	collect_derived_caps(device);
 }
 
 void collect_state(struct inventory *inventory, struct record *device,

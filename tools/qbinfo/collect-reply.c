@@ -64,7 +64,7 @@ static void add_listed(struct inventory *inventory, struct json_object *json)
 		set_text(device, FIELD_ID, "?");
 	if (!record_get_text(device, FIELD_KIND))
 		set_text(device, FIELD_KIND, "software");
-	collect_backend(device);
+	collect_derived_caps(device);
 	collect_listed_readings(device);
 	set_absent_if_unset(device, FIELD_SERIAL);
 	set_absent_if_unset(device, FIELD_UUID);

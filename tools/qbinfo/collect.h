@@ -52,8 +52,8 @@ void collect_modes(struct record *record, enum field_id field, uint32_t mask);
 /* caps.* of what the driver told of itself; of collect-caps.c. */
 struct json_object;
 void collect_reply_caps(struct record *device, struct json_object *reply);
-/* caps.backend_in_use and cpu_isa, unless they are known: after the backends. */
-void collect_backend(struct record *device);
+/* What follows from the other caps, unless it is known; when those are set. */
+void collect_derived_caps(struct record *device);
 /* What is to say of caps.* beside their values. */
 void collect_caps_notes(struct record *device);
 
