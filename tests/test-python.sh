@@ -50,7 +50,7 @@ run() { # the Python's arguments
 	# shellcheck disable=SC2086
 	env LD_PRELOAD="$preload" PYTHONDONTWRITEBYTECODE=1 \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
-		TSAN_OPTIONS="halt_on_error=0:die_after_fork=0:log_path=$stage/tsan" \
+		TSAN_OPTIONS="halt_on_error=0:die_after_fork=0:log_path=$stage/tsan:suppressions=$top/tests/tsan.supp" \
 		PYTHONPATH="$(parent qbcompile/container.py)${runtime:+:$runtime}:$top/tests/python" \
 		LD_LIBRARY_PATH="$(dirname "$(find "$stage" -name libqbruntime.so)")" \
 		QBRUNTIME_TEST_TOP="$top" \
