@@ -115,7 +115,7 @@ static struct qbrt_storage *alloc_pinned(struct qbrt_device *device,
 	if (*status)
 		return NULL;
 	*data = buffer.data;
-	storage = qbrt_storage_alloc(device, &buffer);
+	storage = qbrt_storage_alloc(device, &buffer, nbytes);
 	if (!storage) {
 		qbrt_device_give_buffer(device, &buffer);
 		*status = qbrt_fail_errno(QBRT_AT_BO_CREATE, -ENOMEM,

@@ -128,15 +128,21 @@ static char *get_data(const struct qbrt_array_part *part, size_t number)
 	return part->set->buffers[number]->storage->buffer.data;
 }
 
+static const struct qbm_io *get_io(const struct qbrt_array_match *match,
+				   size_t number)
+{
+	size_t num_inputs = match->entry->input_count;
+
+	return number < num_inputs ? &match->inputs[number]
+				   : &match->outputs[number - num_inputs];
+}
+
+/* All but where the device's side lies. */
 static void fill_sides(const struct qbrt_array_part *part, size_t number,
-		       const struct qbrt_array *array, bool is_source,
-		       struct sides *sides)
+		       const struct qbrt_array *array, struct sides *sides)
 {
 	const struct qbrt_array_match *match = part->match;
-	size_t num_inputs = match->entry->input_count;
-	const struct qbm_io *io =
-		number < num_inputs ? &match->inputs[number]
-				    : &match->outputs[number - num_inputs];
+	const struct qbm_io *io = get_io(match, number);
 	struct qbrt_view *host = &sides->host;
 	struct qbrt_view *device = &sides->device;
 	int64_t unit = (int64_t)qbrt_match_get_unit(match, io);
@@ -146,10 +152,10 @@ static void fill_sides(const struct qbrt_array_part *part, size_t number,
 
 	(void)qbrt_view_set(&given, array->data, array->dtype, array->shape,
 			    array->ndim, array->strides);
-	device->data = get_data(part, number);
 	device->dtype = (enum qbrt_dtype)io->device_dtype;
 	fill_quant(match, io, sides);
-	if (is_source) {
+	if (number < match->entry->input_count &&
+	    match->source_inputs >> number & 1) {
 		fill_source_sides(io, &given, sides);
 		return;
 	}
@@ -174,10 +180,26 @@ static void fill_sides(const struct qbrt_array_part *part, size_t number,
 			(int64_t)qbrt_variant_get_stride(part->variant, number);
 }
 
-/* Of one buffer, by the executions of the part and their actual extents. */
-static size_t get_used_nbytes(const struct qbrt_array_part *part,
-			      const struct qbm_io *io)
+bool qbrt_array_is_as_wanted(const struct qbrt_array_part *part, size_t number,
+			     const struct qbrt_array *array)
 {
+	struct sides sides;
+
+	if (array->dtype !=
+	    (enum qbrt_dtype)get_io(part->match, number)->device_dtype)
+		return false;
+	fill_sides(part, number, array, &sides);
+	for (size_t i = 0; i < sides.host.ndim; i++)
+		if (sides.host.shape[i] > 1 &&
+		    sides.host.strides[i] != sides.device.strides[i])
+			return false;
+	return true;
+}
+
+size_t qbrt_array_get_used_nbytes(const struct qbrt_array_part *part,
+				  size_t number)
+{
+	const struct qbm_io *io = get_io(part->match, number);
 	size_t nbytes = part->num * qbrt_match_get_unit(part->match, io) *
 			qbrt_dtype_itemsize((enum qbrt_dtype)io->device_dtype);
 
@@ -200,27 +222,36 @@ QBRT_TRACE_COLD static void trace_copy(const struct qbrt_array_part *part,
 	qbrt_trace_host(&event);
 }
 
+static bool is_in_place(const struct qbrt_array_part *part, size_t number)
+{
+	return part->places && part->places->used >> number & 1;
+}
+
 uint64_t qbrt_array_copy_in(const struct qbrt_array_part *part,
 			    const struct qbrt_array *inputs)
 {
 	const struct qbrt_array_match *match = part->match;
 	size_t num_inputs = match->entry->input_count;
+	size_t num = num_inputs + match->entry->output_count;
 	int64_t begin_ns = qbrt_trace_begin();
 	struct sides sides;
 	uint64_t copied = 0;
 
-	for (size_t i = 0; i < num_inputs; i++) {
-		fill_sides(part, i, &inputs[i], match->source_inputs >> i & 1,
-			   &sides);
+	for (size_t i = 0; i < num; i++) {
+		struct qbrt_pinned_memory *buffer;
+
+		if (is_in_place(part, i))
+			continue;
+		buffer = part->set->buffers[i];
+		buffer->nbytes = qbrt_array_get_used_nbytes(part, i);
+		if (i >= num_inputs)
+			continue;
+		fill_sides(part, i, &inputs[i], &sides);
+		sides.device.data = get_data(part, i);
 		qbrt_layout_copy(&sides.device, &sides.host, &sides.quant);
-		part->set->buffers[i]->nbytes =
-			get_used_nbytes(part, &match->inputs[i]);
-		copied += part->set->buffers[i]->nbytes;
+		copied += buffer->nbytes;
 	}
-	for (size_t i = 0; i < match->entry->output_count; i++)
-		part->set->buffers[num_inputs + i]->nbytes =
-			get_used_nbytes(part, &match->outputs[i]);
-	if (begin_ns)
+	if (begin_ns && copied)
 		trace_copy(part, begin_ns, copied);
 	return copied;
 }
@@ -234,11 +265,14 @@ uint64_t qbrt_array_copy_out(const struct qbrt_array_part *part,
 	uint64_t copied = 0;
 
 	for (size_t i = 0; i < part->match->entry->output_count; i++) {
-		fill_sides(part, num_inputs + i, &outputs[i], false, &sides);
+		if (is_in_place(part, num_inputs + i))
+			continue;
+		fill_sides(part, num_inputs + i, &outputs[i], &sides);
+		sides.device.data = get_data(part, num_inputs + i);
 		qbrt_layout_copy(&sides.host, &sides.device, &sides.quant);
 		copied += qbrt_view_get_nbytes(&sides.host);
 	}
-	if (begin_ns)
+	if (begin_ns && copied)
 		trace_copy(part, begin_ns, copied);
 	return copied;
 }

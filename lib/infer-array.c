@@ -32,6 +32,14 @@ static void view_array(const struct qbrt_array *array, struct qbrt_view *view)
 			    array->ndim, array->strides);
 }
 
+void qbrt_array_clear(const struct qbrt_array *array)
+{
+	struct qbrt_view view;
+
+	view_array(array, &view);
+	qbrt_layout_clear(&view);
+}
+
 static bool overlap(const struct qbrt_array *a, const struct qbrt_array *b)
 {
 	struct qbrt_view views[2];
@@ -100,15 +108,15 @@ static enum qbrt_status check_call(struct array_call *call)
 static struct qbrt_inference
 make_inference(struct qbrt_model *model,
 	       const struct qbrt_launched_variant *variant,
-	       const struct qbrt_staging_set *set)
+	       struct qbrt_pinned_memory *const *buffers)
 {
 	size_t num_inputs = variant->variant->input_count;
 
 	return (struct qbrt_inference){
 		.model = model,
-		.inputs = set->buffers,
+		.inputs = buffers,
 		.num_inputs = num_inputs,
-		.outputs = set->buffers + num_inputs,
+		.outputs = buffers + num_inputs,
 		.num_outputs = variant->variant->output_count,
 		.item_count = 1,
 		.variant = variant,
@@ -135,11 +143,28 @@ static int64_t get_timeout(const struct array_call *call, int64_t begin_ns)
 	return passed < timeout ? timeout - passed : 1;
 }
 
-static enum qbrt_status run_part(const struct array_call *call,
-				 const struct qbrt_array_part *part)
+static size_t get_step(const struct array_call *call)
 {
+	size_t step = qbrt_array_max_items(call->launched, call->match.variant);
+
+	return call->match.num_runs < step ? call->match.num_runs : step;
+}
+
+static enum qbrt_status take_set(const struct array_call *call,
+				 struct qbrt_array_part *part)
+{
+	if (part->set)
+		return QBRT_OK;
+	return qbrt_array_take_set(call->launched, call->match.variant,
+				   get_step(call), &part->set);
+}
+
+static enum qbrt_status run_job(const struct array_call *call,
+				const struct qbrt_array_part *part)
+{
+	struct qbrt_pinned_memory *buffers[QBNPU_MAX_BINDINGS];
 	struct qbrt_inference inference =
-		make_inference(call->model, part->variant, part->set);
+		make_inference(call->model, part->variant, buffers);
 	int64_t begin_ns = part->first ? qbrt_now_ns() : call->begin_ns;
 	enum qbrt_status status;
 
@@ -151,6 +176,7 @@ static enum qbrt_status run_part(const struct array_call *call,
 	inference.has_items = call->match.num_runs > 1;
 	for (size_t i = 0; i < QBNPU_MAX_PARAMS; i++)
 		inference.params[i] = call->match.params[i];
+	qbrt_array_place_part(part, buffers);
 	count_copied(call->model,
 		     qbrt_array_copy_in(part, call->inputs.arrays));
 	qbrt_inference_enter(&inference, call->launched, begin_ns);
@@ -158,19 +184,30 @@ static enum qbrt_status run_part(const struct array_call *call,
 	if (!status)
 		count_copied(call->model,
 			     qbrt_array_copy_out(part, call->outputs.arrays));
+	else
+		qbrt_array_clear_places(part, call->outputs.arrays);
 	return status;
+}
+
+/* Where an array's memory is in use, it is copied as any other's. */
+static enum qbrt_status run_part(const struct array_call *call,
+				 struct qbrt_array_part *part)
+{
+	enum qbrt_status status = run_job(call, part);
+
+	if (status != QBRT_PINNED_MEMORY_IN_USE || !part->places->used)
+		return status;
+	qbrt_array_leave_places(part->places);
+	status = take_set(call, part);
+	return status ? status : run_job(call, part);
 }
 
 /* Earlier items are in the outputs already: part of a result is none. */
 static enum qbrt_status fail_later_part(const struct array_call *call,
 					enum qbrt_status status, size_t first)
 {
-	struct qbrt_view view;
-
-	for (size_t i = 0; i < call->outputs.num; i++) {
-		view_array(&call->outputs.arrays[i], &view);
-		qbrt_layout_clear(&view);
-	}
+	for (size_t i = 0; i < call->outputs.num; i++)
+		qbrt_array_clear(&call->outputs.arrays[i]);
 	return qbrt_fail(status,
 			 "the batch ended in the job of item %zu, and all its "
 			 "outputs are zeros now; of that job: %s",
@@ -196,21 +233,21 @@ static enum qbrt_status ask_between_parts(const struct array_call *call,
 			 call->model->name);
 }
 
-static enum qbrt_status run_parts(const struct array_call *call)
+static enum qbrt_status run_parts(const struct array_call *call,
+				  struct qbrt_array_places *places)
 {
 	const struct qbrt_array_match *match = &call->match;
-	size_t step = qbrt_array_max_items(call->launched, match->variant);
+	size_t step = get_step(call);
 	struct qbrt_array_part part = {
 		.match = match,
 		.variant = &call->launched->variants[match->variant],
+		.places = places,
 	};
 	int64_t ask_ns = qbrt_interrupt_slice(INT64_MAX);
-	enum qbrt_status status;
+	enum qbrt_status status = QBRT_OK;
 
-	if (match->num_runs < step)
-		step = match->num_runs;
-	status = qbrt_array_take_set(call->launched, match->variant, step,
-				     &part.set);
+	if (qbrt_array_has_to_copy(&part))
+		status = take_set(call, &part);
 	if (status)
 		return status;
 	for (; part.first < match->num_runs && !status; part.first += step) {
@@ -224,7 +261,21 @@ static enum qbrt_status run_parts(const struct array_call *call)
 		if (status && part.first)
 			status = fail_later_part(call, status, part.first);
 	}
-	qbrt_staging_give(&call->launched->staging, part.set);
+	if (part.set)
+		qbrt_staging_give(&call->launched->staging, part.set);
+	return status;
+}
+
+static enum qbrt_status run_call(const struct array_call *call)
+{
+	struct qbrt_array_places places;
+	enum qbrt_status status;
+
+	qbrt_array_find_places(call->launched, &call->match,
+			       call->inputs.arrays, call->outputs.arrays,
+			       &places);
+	status = run_parts(call, &places);
+	qbrt_array_leave_places(&places);
 	return status;
 }
 
@@ -257,7 +308,7 @@ qbrt_model_infer(struct qbrt_model *model,
 		return status;
 	status = check_call(&call);
 	if (!status)
-		status = run_parts(&call);
+		status = run_call(&call);
 	qbrt_model_leave(model);
 	return qbrt_match_end(status, &call.match, &call.inputs);
 }
@@ -278,7 +329,7 @@ static enum qbrt_status run_dummy(struct qbrt_model *model,
 		return status;
 	for (size_t i = 0; i < set->num_buffers; i++)
 		set->buffers[i]->nbytes = variant->bindings[i].length;
-	inference = make_inference(model, variant, set);
+	inference = make_inference(model, variant, set->buffers);
 	for (uint32_t i = 0; i < variant->facts->param_count; i++)
 		inference.params[i] = variant->facts->params[i].max;
 	qbrt_inference_enter(&inference, launched, begin_ns);

@@ -49,7 +49,7 @@ static enum qbrt_status import_view(struct qbrt_device *device, int fd,
 				   mem->nbytes, offset, buffer.size, fd);
 		goto err_give_buffer;
 	}
-	mem->storage = qbrt_storage_alloc(device, &buffer);
+	mem->storage = qbrt_storage_alloc(device, &buffer, buffer.size);
 	if (!mem->storage) {
 		status = qbrt_fail_errno(
 			QBRT_AT_IMPORT, -ENOMEM,

@@ -141,7 +141,7 @@ qbrt_pinned_memory_alloc_on(struct qbrt_device *device, enum qbrt_dtype dtype,
 		full.flags & QBRT_PINNED_REQUIRE_CONTIGUOUS, &buffer);
 	if (status)
 		goto err_free;
-	handle->storage = qbrt_storage_alloc(device, &buffer);
+	handle->storage = qbrt_storage_alloc(device, &buffer, handle->nbytes);
 	if (!handle->storage) {
 		status = qbrt_fail_errno(
 			QBRT_AT_BO_CREATE, -ENOMEM,

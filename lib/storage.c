@@ -20,7 +20,8 @@
 #include "util.h"
 
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
-					const struct qbrt_buffer *buffer)
+					const struct qbrt_buffer *buffer,
+					size_t nbytes)
 {
 	struct qbrt_storage *storage = malloc(sizeof(*storage));
 
@@ -28,6 +29,7 @@ struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
 		return NULL;
 	storage->device = qbrt_device_ref(device);
 	storage->buffer = *buffer;
+	storage->nbytes = nbytes;
 	storage->is_deferred = false;
 	atomic_init(&storage->references, 1);
 	atomic_init(&storage->uses, 0);

@@ -38,6 +38,7 @@ struct qbrt_storage {
 	/* a reference; NULL: memory of others, of which only release is set */
 	struct qbrt_device *device;
 	struct qbrt_buffer buffer;
+	size_t nbytes; /* what was asked for of it */
 	atomic_uint references;
 	/* memory of others */
 	qbrt_release_function release; /* NULL: nothing is to be done */
@@ -62,9 +63,13 @@ struct qbrt_storage {
 	char invalid_detail[240]; /* that job's sentence; read in a use */
 };
 
-/* Takes over buffer; holds a reference on device. NULL: no memory. */
+/*
+ * Takes over buffer, of which nbytes were asked for; holds a reference on
+ * device. NULL: no memory.
+ */
 struct qbrt_storage *qbrt_storage_alloc(struct qbrt_device *device,
-					const struct qbrt_buffer *buffer);
+					const struct qbrt_buffer *buffer,
+					size_t nbytes);
 /*
  * Of memory of others: nobody but its owner knows who uses it, so all below but
  * ref and unref are for storages with a device. NULL: no memory.

@@ -459,6 +459,7 @@ int main(void)
 	qbrt_tests_add(&all, tests, qbrt_array_size(tests));
 	add_array_batch_tests(&all);
 	add_array_fail_tests(&all);
+	add_array_place_tests(&all);
 	add_array_refuse_tests(&all);
 	add_array_submit_tests(&all);
 	add_array_thread_tests(&all);

@@ -17,6 +17,7 @@
 /* Each adds the tests of its part. */
 void add_array_batch_tests(struct qbrt_tests *all);
 void add_array_fail_tests(struct qbrt_tests *all);
+void add_array_place_tests(struct qbrt_tests *all);
 void add_array_refuse_tests(struct qbrt_tests *all);
 void add_array_submit_tests(struct qbrt_tests *all);
 void add_array_thread_tests(struct qbrt_tests *all);

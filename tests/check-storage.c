@@ -28,7 +28,7 @@ static struct qbrt_storage *alloc_storage(size_t nbytes)
 		ck_assert_ok(qbrt_accelerator_open(NULL, -1, &acc));
 	ck_assert_ok(qbrt_device_take_buffer(acc->device, nbytes, 64, false,
 					     &buffer));
-	storage = qbrt_storage_alloc(acc->device, &buffer);
+	storage = qbrt_storage_alloc(acc->device, &buffer, buffer.size);
 	ck_assert_ptr_nonnull(storage);
 	return storage;
 }

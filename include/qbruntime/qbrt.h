@@ -1918,7 +1918,10 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
  * axes; the type of each says what is wanted: float32 outputs of a quantised
  * model are de-quantised, int8 and uint8 ones are as stored. All are borrowed
  * for the call; inputs are only read. Outputs share no byte with each other or
- * with an input, from the first to the last one of each.
+ * with an input, from the first to the last one of each. An array that lies in
+ * pinned memory of the model's device, in the type and order of the device, is
+ * used there: nothing of it is copied, and an input that a job writes is waited
+ * for. Where that memory is in use otherwise it is copied as any other.
  * QBRT_INVALID_ARGUMENT: an array without data, of no known type, or with
  * strides that leave the address space or fold an output onto itself;
  * QBRT_MODEL_NOT_LAUNCHED, QBRT_MODEL_NOT_ALIVE (disposed),
@@ -1926,12 +1929,13 @@ QBRT_MUST_CHECK enum qbrt_status qbrt_model_submit_pinned_memory(
  * QBRT_MODEL_OUTPUT_COUNT_MISMATCHED, QBRT_MODEL_SHAPE_MISMATCHED,
  * QBRT_MODEL_DTYPE_MISMATCHED: of an input it is also logged, at Err level,
  * as in the vendor's runtime; QBRT_NOT_IMPLEMENTED: a conversion between
- * types; QBRT_PINNED_MEMORY_ALIASED: outputs overlap; statuses of
+ * types; QBRT_PINNED_MEMORY_ALIASED: outputs overlap; QBRT_TENSOR_INVALID: an
+ * input is pinned memory that a failed job left; statuses of
  * qbrt_pinned_memory_alloc, for the staging that a first call makes;
  * QBRT_MODEL_TASK_QUEUE_TIMEOUT, QBRT_ACC_NPU_TIMEOUT,
  * QBRT_MODEL_PREDICT_ERROR, QBRT_ACC_DEVICE_LOST: the job failed; of a batch
  * the sentence names the item. After a failure the outputs are as they were,
- * or, when a batch ended in the middle, all zeros.
+ * or, when a batch ended in the middle or they lie in pinned memory, all zeros.
  * Threads: any. Since: 0.1. Source: Model.infer of the vendor's runtime.
  */
 QBRT_MUST_CHECK enum qbrt_status

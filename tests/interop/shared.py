@@ -12,7 +12,7 @@ np = pytest.importorskip("numpy")
 from fakes import count_exports  # noqa: E402
 from qbruntime import streams  # noqa: E402
 from qbruntime.payload import Tensor  # noqa: E402
-from runtime_cases import DIGITS, TOP  # noqa: E402
+from runtime_cases import COPY64, DIGITS, TOP  # noqa: E402
 
 LOADS = (Tensor.as_tensor, Tensor.from_dlpack)
 BASE = np.arange(24, dtype="f4").reshape(4, 6)
@@ -315,6 +315,17 @@ class Exchanges(Library):
                 assert self.read(self.take(y)).tobytes() == expected
             assert model.counters()["copied_nbytes"] == 0
             assert np.frombuffer(expected, "f4").any()
+
+    # P58 H112
+    def test_its_view_of_pinned_memory_is_an_input_without_a_copy(self, acc):
+        with qbruntime.Model(COPY64) as model:
+            model.launch(acc)
+            x = acc.allocate_pinned_memory(64, "u1")
+            x[...] = range(64)
+            given, output = self.give(self.take(x)), np.zeros(64, "u1")
+            assert model.infer([given], [output]) is None
+            assert output.tolist() == list(range(64))
+            assert model.counters()["copied_nbytes"] == 64  # of the output
 
 
 class Copies:

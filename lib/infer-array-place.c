@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Arrays that are pinned memory of the model's device, in its type and layout:
+ * the job uses them where they lie. An output must be its job's alone down to
+ * the storage, and what lies around it in the storage must count already.
+ */
+#include "infer-array.h"
+
+#include "infer.h"
+#include "layout.h"
+#include "pinned-memory.h"
+
+/* Every buffer begins a page, on both sides. */
+#define MIN_PAGE_SIZE 4096
+
+/* What the job touches of the array, whose buffer is number of the variant. */
+struct span {
+	char *begin;
+	size_t nbytes; /* of the array */
+	size_t length; /* of the binding; from one item to the next: stride */
+	size_t num_items; /* jobs' items, all of the call's */
+	size_t stride;
+	size_t alignment;
+};
+
+static struct span get_span(const struct qbrt_array_part *whole, size_t number,
+			    const struct qbrt_array *array)
+{
+	const struct qbrt_launched_variant *variant = whole->variant;
+	const struct drm_qbnpu_binding *binding = &variant->bindings[number];
+	struct span span = {
+		.begin = array->data,
+		.nbytes = qbrt_array_get_used_nbytes(whole, number),
+		.length = binding->length,
+		.num_items = whole->num,
+		.stride = qbrt_variant_get_stride(variant, number),
+		.alignment =
+			(size_t)1
+			<< variant->facts->bindings[binding->index].align_log2,
+	};
+
+	return span;
+}
+
+static size_t get_end(const struct span *span)
+{
+	return (span->num_items - 1) * span->stride + span->length;
+}
+
+/* The storages of the call that are in place, inputs and outputs before it. */
+static bool is_among(const struct qbrt_array_places *places, size_t number,
+		     uint64_t id)
+{
+	for (size_t i = 0; i < number; i++)
+		if (places->used >> i & 1 &&
+		    places->mems[i].storage->buffer.id == id)
+			return true;
+	return false;
+}
+
+/* A job that succeeds makes all of the storage valid. */
+static bool may_write(const struct qbrt_array_places *places, size_t number,
+		      const struct qbrt_storage *storage,
+		      const struct span *span)
+{
+	return !storage->buffer.is_read_only && span->nbytes == get_end(span) &&
+	       !is_among(places, number, storage->buffer.id) &&
+	       (qbrt_storage_is_valid(storage) ||
+		span->nbytes >= storage->nbytes);
+}
+
+static bool fits(const struct qbrt_launched *launched,
+		 const struct qbrt_storage *storage, const struct span *span)
+{
+	size_t offset = (size_t)(span->begin - (char *)storage->buffer.data);
+
+	return storage->device == launched->device &&
+	       !(offset % span->alignment) &&
+	       (span->alignment <= MIN_PAGE_SIZE ||
+		!(storage->buffer.device_address % span->alignment)) &&
+	       get_end(span) <= storage->buffer.size - offset;
+}
+
+static void find(const struct qbrt_launched *launched,
+		 const struct qbrt_array_part *whole, size_t number,
+		 const struct qbrt_array *array,
+		 struct qbrt_array_places *places)
+{
+	struct qbrt_pinned_memory *mem = &places->mems[number];
+	struct span span = get_span(whole, number, array);
+	uintptr_t begin = (uintptr_t)span.begin;
+
+	/* most arrays are asked no more than this */
+	if (begin % (1u << QBNPU_MIN_ALIGN_LOG2) ||
+	    !qbrt_array_is_as_wanted(whole, number, array))
+		return;
+	mem->storage = qbrt_storage_find(begin, begin + span.nbytes);
+	if (!mem->storage)
+		return;
+	if (!fits(launched, mem->storage, &span) ||
+	    (number >= whole->match->entry->input_count &&
+	     !may_write(places, number, mem->storage, &span))) {
+		qbrt_storage_unref(mem->storage);
+		return;
+	}
+	mem->data = span.begin;
+	places->used |= UINT64_C(1) << number;
+}
+
+void qbrt_array_find_places(const struct qbrt_launched *launched,
+			    const struct qbrt_array_match *match,
+			    const struct qbrt_array *inputs,
+			    const struct qbrt_array *outputs,
+			    struct qbrt_array_places *places)
+{
+	const struct qbrt_array_part whole = {
+		.match = match,
+		.variant = &launched->variants[match->variant],
+		.num = match->num_runs,
+	};
+	size_t num_inputs = match->entry->input_count;
+
+	places->used = 0;
+	for (size_t i = 0; i < num_inputs; i++)
+		find(launched, &whole, i, &inputs[i], places);
+	for (size_t i = 0; i < match->entry->output_count; i++)
+		find(launched, &whole, num_inputs + i, &outputs[i], places);
+}
+
+void qbrt_array_leave_places(struct qbrt_array_places *places)
+{
+	for (size_t i = 0; places->used >> i; i++)
+		if (places->used >> i & 1)
+			qbrt_storage_unref(places->mems[i].storage);
+	places->used = 0;
+}
+
+static size_t count_buffers(const struct qbrt_array_match *match)
+{
+	return match->entry->input_count + match->entry->output_count;
+}
+
+bool qbrt_array_has_to_copy(const struct qbrt_array_part *part)
+{
+	uint64_t used = part->places->used;
+
+	for (size_t i = 0; i < count_buffers(part->match); i++)
+		if (!(used >> i & 1))
+			return true;
+	return false;
+}
+
+void qbrt_array_place_part(const struct qbrt_array_part *part,
+			   struct qbrt_pinned_memory *buffers[])
+{
+	for (size_t i = 0; i < count_buffers(part->match); i++) {
+		struct qbrt_pinned_memory *mem = &part->places->mems[i];
+
+		if (!(part->places->used >> i & 1)) {
+			buffers[i] = part->set->buffers[i];
+			continue;
+		}
+		mem->offset =
+			(size_t)(mem->data -
+				 (char *)mem->storage->buffer.data) +
+			part->first * qbrt_variant_get_stride(part->variant, i);
+		mem->nbytes = qbrt_array_get_used_nbytes(part, i);
+		buffers[i] = mem;
+	}
+}
+
+void qbrt_array_clear_places(const struct qbrt_array_part *part,
+			     const struct qbrt_array *outputs)
+{
+	const struct qbm_variant *entry = part->match->entry;
+
+	for (size_t i = 0; i < entry->output_count; i++) {
+		size_t number = entry->input_count + i;
+		struct qbrt_storage *storage;
+
+		if (!(part->places->used >> number & 1))
+			continue;
+		storage = part->places->mems[number].storage;
+		/* else it is another's by now */
+		if (qbrt_storage_is_valid(storage) ||
+		    !qbrt_storage_begin_write(storage))
+			continue;
+		qbrt_array_clear(&outputs[i]);
+		qbrt_storage_end_write(storage);
+	}
+}
