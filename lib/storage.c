@@ -299,12 +299,25 @@ static enum qbrt_status fail_wait(int err)
 			 "that jobs use; the jobs go on");
 }
 
+/* Jobs that are complete and that nobody has asked for still have uses. */
+static bool begin_read(struct qbrt_storage *storage)
+{
+	if (qbrt_storage_begin_read(storage))
+		return true;
+	qbrt_device_collect(storage->device);
+	return qbrt_storage_begin_read(storage);
+}
+
 enum qbrt_status qbrt_storage_take_read(struct qbrt_storage *storage)
 {
 	int err = 0;
 
-	while (!err && !qbrt_storage_begin_read(storage))
+	if (begin_read(storage))
+		return QBRT_OK;
+	qbrt_count(host_blocks);
+	do
 		err = qbrt_storage_wait_written(storage, INT64_MAX);
+	while (!err && !qbrt_storage_begin_read(storage));
 	return err ? fail_wait(err) : QBRT_OK;
 }
 
@@ -335,12 +348,19 @@ static bool try_write(struct qbrt_storage *storage)
  */
 enum qbrt_status qbrt_storage_take_write(struct qbrt_storage *storage)
 {
-	int err = 0;
+	int err;
 
-	while (!err && !try_write(storage))
+	if (try_write(storage))
+		return QBRT_OK;
+	qbrt_device_collect(storage->device);
+	if (try_write(storage))
+		return QBRT_OK;
+	qbrt_count(host_blocks);
+	do
 		err = wait_while(storage,
 				 QBRT_STORAGE_WRITER | QBRT_STORAGE_READERS,
 				 QBRT_STORAGE_WAITING_WRITER, INT64_MAX);
+	while (!err && !try_write(storage));
 	if (!err)
 		return QBRT_OK;
 	give_up_write(storage);

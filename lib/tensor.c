@@ -51,8 +51,6 @@ enum qbrt_status qbrt_tensor_begin_read(const struct qbrt_tensor *tensor)
 	status = qbrt_device_check_fork(storage->device);
 	if (status)
 		return status;
-	if (!qbrt_storage_is_written(storage))
-		qbrt_count(host_blocks);
 	status = qbrt_storage_take_read(storage);
 	if (status)
 		return status;

@@ -277,12 +277,13 @@ def test_what_a_job_writes_is_waited_for_without_the_gil():
         def work():
             while not is_done:
                 count[0] += 1
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)
         thread.start()
         read = partial(operator.getitem, count, 0)
         for number, wait in enumerate((
             partial(getattr, tensor, "__array_interface__"),
-            tensor.__dlpack__, y[0].__dlpack__,
+            tensor.__dlpack__, y[0].__dlpack__, partial(operator.getitem, y[0], 63),
+            partial(x[0].fill, 7),
         )):
             y[0].fill(0)
             model.infer_pinned_memory_async(x, y)
@@ -294,7 +295,7 @@ def test_what_a_job_writes_is_waited_for_without_the_gil():
         thread.join()
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=200000000,every=1,count=3",
+        QBRUNTIME_SOFT_FAULT="slow:ns=100000000,every=1,count=5",
     )
 
 
