@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "pinned-memory.h"
 #include "status.h"
 #include "util.h"
@@ -87,6 +88,7 @@ START_TEST(reading_waits_for_the_job_that_writes)
 		ck_assert_int_eq(pthread_join(threads[i], &seen), 0);
 		ck_assert_uint_eq((uintptr_t)seen, 200);
 	}
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.host_blocks), NUM_THREADS);
 	close_memory();
 }
 END_TEST
@@ -117,6 +119,9 @@ START_TEST(writing_waits_for_the_job_that_writes)
 	ck_assert_int_eq(pthread_join(thread, &status), 0);
 	ck_assert_ptr_null(status);
 	ck_assert_int_eq(get_bytes()[3], 7);
+	/* and nobody waits for nothing */
+	ck_assert_ptr_null(fill_seven(NULL));
+	ck_assert_uint_eq(atomic_load(&qbrt_counters.host_blocks), 1);
 	close_memory();
 }
 END_TEST

@@ -21,8 +21,14 @@ int qbpy_add_tensor(PyObject *module);
 struct qbpy_tensor *qbpy_alloc_tensor(struct qbpy_state *state);
 PyObject *qbpy_finish_tensor(struct qbpy_tensor *self, enum qbrt_status status,
 			     const char *device);
+/* A wait that is counted as one that nobody asked for, as an export's is. */
+enum qbrt_status qbpy_wait_as_export(const struct qbrt_tensor *tensor);
 /* A method of PinnedMemory. */
 PyObject *qbpy_pinned_tensor(PyObject *object, PyObject *none);
+
+/* errors.c */
+/* Tensor_Refused, as a QbBufferError, unless one is set already; gives -1. */
+int qbpy_refuse_tensor(struct qbpy_state *state, const char *format, ...);
 
 /* dlpack.c */
 /* What is exported: a Tensor, or PinnedMemory with its native object. */

@@ -94,6 +94,26 @@ void qbpy_end_use(struct qbpy_native *native)
 	free_if_last(native);
 }
 
+/* Without the GIL. */
+static enum qbrt_status wait_written(const struct qbpy_native *native)
+{
+	struct qbrt_tensor *tensor;
+	enum qbrt_status status;
+	bool is_ready;
+
+	status = qbrt_pinned_memory_query(native->mem, &is_ready);
+	if (!status && is_ready)
+		return qbrt_pinned_memory_wait(native->mem, -1);
+	if (!status)
+		status =
+			qbrt_tensor_from_pinned_memory(native->mem, 0, &tensor);
+	if (status)
+		return status;
+	status = qbpy_wait_as_export(tensor);
+	qbrt_tensor_free(tensor);
+	return status;
+}
+
 enum qbrt_status qbpy_wait_written(struct qbpy_native *native)
 {
 	enum qbrt_status status;
@@ -102,7 +122,7 @@ enum qbrt_status qbpy_wait_written(struct qbpy_native *native)
 		return qbrt_pinned_memory_wait(native->mem, -1);
 	qbpy_begin_use(native);
 	qbpy_begin_wait();
-	status = qbrt_pinned_memory_wait(native->mem, -1);
+	status = wait_written(native);
 	qbpy_end_wait();
 	qbpy_end_use(native);
 	return status;
@@ -157,7 +177,8 @@ static int check_export(struct qbpy_native *self, int flags)
 
 	if (!*get_format(self->dtype))
 		return refuse_export(self, QBRT_TENSOR_REFUSED,
-				     "the buffer protocol has no bfloat16");
+				     "the buffer protocol has no bfloat16: use "
+				     "DLPack");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS &&
 	    !is_line(self))
 		return refuse_export(self, QBRT_TENSOR_REFUSED,

@@ -199,8 +199,7 @@ static PyObject *make_typestr(struct qbrt_dlpack_dtype dtype)
 	return NULL;
 }
 
-/* A wait that is counted as one that nobody asked for, as an export's is. */
-static enum qbrt_status wait_as_export(const struct qbrt_tensor *tensor)
+enum qbrt_status qbpy_wait_as_export(const struct qbrt_tensor *tensor)
 {
 	DLManagedTensorVersioned *managed;
 	enum qbrt_status status;
@@ -223,7 +222,7 @@ static int wait_written(const struct qbpy_tensor *self)
 	if (!device)
 		return 0;
 	qbpy_begin_wait();
-	status = wait_as_export(self->tensor);
+	status = qbpy_wait_as_export(self->tensor);
 	qbpy_end_wait();
 	if (status && !PyErr_Occurred())
 		qbpy_raise_export(self->state, status, device);

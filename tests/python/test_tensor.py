@@ -162,7 +162,7 @@ def test_size_and_shape(shape, size):
         assert type(number) is int
 
 
-# H31 H33 PM05
+# H31 H33
 def test_strides_are_bytes():
     array = np.arange(6, dtype="f4").reshape(2, 3)
     assert as_tensor(array).strides == (12, 4)
@@ -255,12 +255,14 @@ def test_a_writable_tensor_gives_a_writable_view(acc):
     assert pinned[1, 1] == 7
 
 
-# H42 H43 H44 PM11
+# H42 H43 H44 H54 H69 PM11
 def test_what_a_job_writes_is_waited_for_without_the_gil():
     run_child(
         """
-        import operator, sys, threading, numpy as np, qbruntime
+        import ctypes, operator, sys, threading
+        import numpy as np, fake_dlpack, qbruntime
         from functools import partial
+        from qbruntime.payload import Tensor
         from qbruntime.streams import bridge_stats
         config = qbruntime.ModelConfig()
         config.set_async_pipeline_enabled(True)
@@ -269,33 +271,62 @@ def test_what_a_job_writes_is_waited_for_without_the_gil():
         model.launch(acc)
         x, y = model.allocate_inputs(), model.allocate_outputs()
         x[0].fill(7)
-        tensor = y[0].tensor()
-        tensor.__array_interface__, x[0].tensor().__array_interface__
-        assert bridge_stats()["host_blocks"] == 0
+        tensor, read_only = y[0].tensor(), Tensor.as_tensor(y[0])
+        # a slice that came back
+        part = Tensor.as_tensor(np.asarray(y[0])[60:])
+        for source in tensor, part, x[0].tensor(), Tensor.as_tensor(np.zeros(3)):
+            source.__array_interface__, source.copy()
+            source.__dlpack__(max_version=(1, 0))
+        waited = ("events_created", "device_waits", "host_blocks")
+        assert not any(bridge_stats()[name] for name in waited)
         count = [0]
         is_done = []
         def work():
             while not is_done:
                 count[0] += 1
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
+        threading.Thread(target=work, daemon=True).start()
         read = partial(operator.getitem, count, 0)
-        for number, wait in enumerate((
-            partial(getattr, tensor, "__array_interface__"),
-            tensor.__dlpack__, y[0].__dlpack__, partial(operator.getitem, y[0], 63),
+        waits = [
+            partial(getattr, source, "__array_interface__")
+            for source in (tensor, part, y[0])
+        ]
+        waits += [
+            tensor.__dlpack__,
+            y[0].__dlpack__,
+            partial(fake_dlpack.exchange_export, read_only),
+            partial(fake_dlpack.exchange_borrow, y[0]),
+            partial(memoryview, y[0]),
+            partial(operator.getitem, y[0], 63),
+            partial(operator.getitem, y[0], slice(60, None)),
             partial(x[0].fill, 7),
-        )):
+        ]
+        copies = [part.copy, partial(tensor.__dlpack__, copy=True)]
+        for number, wait in enumerate(waits + copies):
             y[0].fill(0)
-            model.infer_pinned_memory_async(x, y)
-            before, _, after = map(operator.call, (read, wait, read))
-            assert after > before
+            future = model.infer_pinned_memory_async(x, y)
+            # what is refused whatever the memory holds does not wait for it
+            for refused in read_only.__dlpack__, partial(tensor.__dlpack__, copy=1):
+                try:
+                    refused()
+                except (BufferError, TypeError):
+                    pass
+                else:
+                    raise AssertionError(refused)
+            assert bridge_stats()["host_blocks"] == number
+            before, found, after = map(operator.call, (read, wait, read))
+            assert after > before, wait
+            assert bridge_stats()["host_blocks"] == number + 1, wait
+            assert future.done() and future.get() == y
             assert np.from_dlpack(tensor)[63] == 7
-            assert bridge_stats()["host_blocks"] == number + 1
+            if wait is copies[0]:
+                assert np.asarray(found).tolist() == [7] * 4
+            elif wait is copies[1]:
+                address = fake_dlpack.consume(found).fields()["address"]
+                assert ctypes.string_at(address, 64) == bytes([7]) * 64
         is_done.append(1)
-        thread.join()
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=100000000,every=1,count=5",
+        QBRUNTIME_SOFT_FAULT="slow:ns=100000000,every=1,count=99",
     )
 
 
