@@ -237,17 +237,15 @@ static PyObject *make_capsule(const struct qbpy_source *source,
 
 static int parse_pair(PyObject *object, const char *name, long long pair[2])
 {
-	if (!PyTuple_Check(object) || PyTuple_Size(object) != 2) {
+	if (PyTuple_Check(object) && PyTuple_Size(object) == 2 &&
+	    !qbpy_parse_int(PyTuple_GetItem(object, 0), name, &pair[0]) &&
+	    !qbpy_parse_int(PyTuple_GetItem(object, 1), name, &pair[1]))
+		return 0;
+	if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
 		PyErr_Format(PyExc_TypeError,
 			     "%s is %R, expected a tuple of two ints", name,
 			     object);
-		return -1;
-	}
-	return qbpy_parse_int(PyTuple_GetItem(object, 0), name, &pair[0]) ||
-			       qbpy_parse_int(PyTuple_GetItem(object, 1), name,
-					      &pair[1])
-		       ? -1
-		       : 0;
+	return -1;
 }
 
 static int parse_max_version(PyObject *object, struct request *request)
@@ -280,12 +278,11 @@ static int parse_dl_device(struct qbpy_state *state, PyObject *object,
 	if (parse_pair(object, "dl_device", pair))
 		return -1;
 	if (pair[0] <= 0 || pair[0] > INT32_MAX || pair[1] < INT32_MIN ||
-	    pair[1] > INT32_MAX) {
-		qbpy_raise_buffer(state, QBRT_TENSOR_REFUSED, NULL,
-				  "dl_device is no device of DLPack: (1, 0) is "
-				  "the CPU");
-		return -1;
-	}
+	    pair[1] > INT32_MAX)
+		return qbpy_refuse_tensor(state,
+					  "dl_device is %R, expected a device "
+					  "of DLPack: (1, 0) is the CPU",
+					  object);
 	request->options.device = (struct qbrt_dlpack_device){
 		.type = (int32_t)pair[0],
 		.id = (int32_t)pair[1],

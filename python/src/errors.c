@@ -5,7 +5,9 @@
  * program constructs has them too. An exception holds texts and an enumeration
  * member, never an object of the library's.
  */
-#include "module.h"
+#include "bridge.h"
+
+#include <stdarg.h>
 
 static const struct {
 	const char *name;
@@ -253,6 +255,24 @@ void qbpy_raise_buffer(struct qbpy_state *state, enum qbrt_status status,
 		       const char *device, const char *text)
 {
 	raise_as(state, QBPY_BUFFER_ERROR, status, device, "", text);
+}
+
+int qbpy_refuse_tensor(struct qbpy_state *state, const char *format, ...)
+{
+	const char *utf8;
+	PyObject *text;
+	va_list args;
+
+	if (PyErr_Occurred())
+		return -1;
+	va_start(args, format);
+	text = PyUnicode_FromFormatV(format, args);
+	va_end(args);
+	utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	if (utf8)
+		qbpy_raise_buffer(state, QBRT_TENSOR_REFUSED, NULL, utf8);
+	Py_XDECREF(text);
+	return -1;
 }
 
 PyObject *qbpy_raise_closed(struct qbpy_state *state, const char *what)

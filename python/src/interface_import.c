@@ -7,8 +7,6 @@
 
 #include "dlpack-abi.h"
 
-#include <stdarg.h>
-
 #define MAX_NDIM 64 /* of the library */
 
 struct holder {
@@ -25,22 +23,6 @@ struct array {
 	int64_t strides[MAX_NDIM];
 };
 
-static int refuse(struct qbpy_state *state, const char *format, ...)
-{
-	const char *utf8;
-	PyObject *text;
-	va_list args;
-
-	va_start(args, format);
-	text = PyUnicode_FromFormatV(format, args);
-	va_end(args);
-	utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-	if (utf8)
-		qbpy_raise_buffer(state, QBRT_TENSOR_REFUSED, NULL, utf8);
-	Py_XDECREF(text);
-	return -1;
-}
-
 /* Of the main interpreter, with the GIL: the library defers it. */
 static void release(void *arg)
 {
@@ -53,11 +35,13 @@ static void release(void *arg)
 	PyMem_Free(holder);
 }
 
-/* Borrowed; None is as good as absent. */
-static PyObject *get(PyObject *dict, const char *key)
+/* Borrowed; None is as good as absent. NULL also when asking for it fails. */
+static PyObject *get(PyObject *dict, const char *name)
 {
-	PyObject *value = PyDict_GetItemString(dict, key);
+	PyObject *key = PyUnicode_FromString(name);
+	PyObject *value = key ? PyDict_GetItemWithError(dict, key) : NULL;
 
+	Py_XDECREF(key);
 	return value == Py_None ? NULL : value;
 }
 
@@ -67,18 +51,21 @@ static int parse_version(struct qbpy_state *state, PyObject *dict)
 	long long number;
 
 	if (!version)
-		return refuse(state, "__array_interface__ has no version: "
-				     "expected 3");
+		return qbpy_refuse_tensor(state,
+					  "__array_interface__ has no version: "
+					  "expected 3");
 	if (qbpy_parse_int(version, "version of __array_interface__", &number))
 		return -1;
 	if (number < 3)
-		return refuse(state,
-			      "__array_interface__ is of version %R, expected "
-			      "3",
-			      version);
+		return qbpy_refuse_tensor(
+			state,
+			"__array_interface__ is of version %R, expected "
+			"3",
+			version);
 	if (get(dict, "mask"))
-		return refuse(state, "__array_interface__ has a mask, and a "
-				     "tensor cannot: leave it out");
+		return qbpy_refuse_tensor(
+			state, "__array_interface__ has a mask, and a "
+			       "tensor cannot: leave it out");
 	return 0;
 }
 
@@ -106,8 +93,9 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 	int size = 0;
 
 	if (!object || !PyUnicode_Check(object))
-		return refuse(state, "__array_interface__ has no typestr, a "
-				     "str such as \"<f4\"");
+		return qbpy_refuse_tensor(
+			state, "__array_interface__ has no typestr, a "
+			       "str such as \"<f4\"");
 	text = PyUnicode_AsUTF8AndSize(object, NULL);
 	if (!text)
 		return -1;
@@ -118,15 +106,17 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 				       : -1;
 	if (size <= 0 || size > 16 || !strchr("<>|=", text[0]) ||
 	    !find_code(text[1], &code))
-		return refuse(state,
-			      "typestr of __array_interface__ is %R: numbers "
-			      "and bool of fixed width are taken",
-			      object);
+		return qbpy_refuse_tensor(
+			state,
+			"typestr of __array_interface__ is %R: numbers "
+			"and bool of fixed width are taken",
+			object);
 	if (size > 1 && text[0] != native && text[0] != '=')
-		return refuse(state,
-			      "typestr of __array_interface__ is %R: elements "
-			      "are taken in native byte order",
-			      object);
+		return qbpy_refuse_tensor(
+			state,
+			"typestr of __array_interface__ is %R: elements "
+			"are taken in native byte order",
+			object);
 	array->itemsize = size;
 	array->desc.dtype = (struct qbrt_dlpack_dtype){
 		.code = code,
@@ -140,25 +130,29 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 static Py_ssize_t parse_tuple(struct qbpy_state *state, PyObject *object,
 			      const char *name, int64_t values[MAX_NDIM])
 {
+	static const char each[] =
+		"each number of shape and strides of __array_interface__";
 	Py_ssize_t num =
 		object && PyTuple_Check(object) ? PyTuple_Size(object) : -1;
 
 	if (num < 0 || num > MAX_NDIM)
-		return refuse(state,
-			      "__array_interface__ has %s %R, expected a tuple "
-			      "of at most %d ints",
-			      name, object ? object : Py_None, MAX_NDIM);
+		return qbpy_refuse_tensor(
+			state,
+			"__array_interface__ has %s %R, expected a tuple "
+			"of at most %d ints",
+			name, object ? object : Py_None, MAX_NDIM);
 	for (Py_ssize_t i = 0; i < num; i++) {
 		PyObject *item = PyTuple_GetItem(object, i);
 		long long value;
 
-		if (qbpy_parse_int(item, name, &value))
+		if (qbpy_parse_int(item, each, &value))
 			return -1;
 		if (value == LLONG_MIN || value == LLONG_MAX)
-			return refuse(state,
-				      "%s of __array_interface__ has %R, "
-				      "expected numbers of 64 bits",
-				      name, item);
+			return qbpy_refuse_tensor(
+				state,
+				"%s of __array_interface__ has %R, "
+				"expected numbers of 64 bits",
+				name, item);
 		values[i] = value;
 	}
 	return num;
@@ -182,10 +176,11 @@ static int parse_shape(struct qbpy_state *state, PyObject *dict,
 	if (num < 0)
 		return -1;
 	if ((size_t)num != array->desc.ndim)
-		return refuse(state,
-			      "__array_interface__ has %zd strides, and shape "
-			      "%zd extents",
-			      num, (Py_ssize_t)array->desc.ndim);
+		return qbpy_refuse_tensor(
+			state,
+			"__array_interface__ has %zd strides, and shape "
+			"%zd extents",
+			num, (Py_ssize_t)array->desc.ndim);
 	return 0;
 }
 
@@ -220,12 +215,19 @@ static int take_buffer(struct qbpy_state *state, PyObject *source,
 	if (object &&
 	    qbpy_parse_int(object, "offset of __array_interface__", &offset))
 		return -1;
+	if (!PyObject_CheckBuffer(source)) {
+		(void)qbpy_raise_type("an object with a buffer, or (address, "
+				      "read_only), for data of "
+				      "__array_interface__",
+				      source);
+		return -1;
+	}
 	if (PyObject_GetBuffer(source, &holder->view, PyBUF_SIMPLE)) {
 		holder->view.obj = NULL;
 		return -1;
 	}
 	if (offset < 0 || !is_inside(array, offset, holder->view.len))
-		return refuse(
+		return qbpy_refuse_tensor(
 			state,
 			"__array_interface__ reaches beyond its buffer of "
 			"%zd bytes",
@@ -240,23 +242,26 @@ static int parse_data(struct qbpy_state *state, struct holder *holder,
 	PyObject *data = get(holder->dict, "data");
 	PyObject *address;
 
+	if (PyErr_Occurred())
+		return -1;
 	if (!data || !PyTuple_Check(data))
 		return take_buffer(state, data ? data : holder->producer,
 				   holder, array);
 	address = PyTuple_Size(data) == 2 ? PyTuple_GetItem(data, 0) : NULL;
 	if (!address || !PyLong_Check(address))
-		return refuse(state,
-			      "__array_interface__ has data %R, expected "
-			      "(address, read_only)",
-			      data);
+		return qbpy_refuse_tensor(
+			state,
+			"__array_interface__ has data %R, expected "
+			"(address, read_only)",
+			data);
 	array->desc.data = PyLong_AsVoidPtr(address);
 	if (!PyErr_Occurred())
 		return 0;
 	if (!PyErr_ExceptionMatches(PyExc_OverflowError))
 		return -1;
 	PyErr_Clear();
-	return refuse(state, "__array_interface__ has data %R, no address",
-		      data);
+	return qbpy_refuse_tensor(
+		state, "__array_interface__ has data %R, no address", data);
 }
 
 static int parse(struct qbpy_state *state, struct holder *holder,
@@ -270,7 +275,8 @@ static int parse(struct qbpy_state *state, struct holder *holder,
 	return parse_version(state, holder->dict) ||
 			       parse_typestr(state, holder->dict, array) ||
 			       parse_shape(state, holder->dict, array) ||
-			       parse_data(state, holder, array)
+			       parse_data(state, holder, array) ||
+			       PyErr_Occurred()
 		       ? -1
 		       : 0;
 }

@@ -321,8 +321,15 @@ static PyObject *get_strides(PyObject *object, void *closure)
 				   (size_t)native->ndim);
 }
 
+/* Of the native object a BufferError, for NumPy takes it as an object else. */
 static PyObject *get_interface(PyObject *object, void *closure)
 {
+	if (native_of(object)->dtype == QBRT_DTYPE_BFLOAT16) {
+		PyErr_SetString(PyExc_AttributeError,
+				"__array_interface__ has no name for elements "
+				"of bfloat16: use DLPack");
+		return NULL;
+	}
 	return qbpy_array_interface((PyObject *)native_of(object), closure);
 }
 

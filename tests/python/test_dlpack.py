@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Exports by DLPack, of Tensor and of PinnedMemory: arguments, flags, fields."""
 
+import ctypes
 import enum
 import gc
 
@@ -11,6 +12,7 @@ np = pytest.importorskip("numpy")
 from fakes import (  # noqa: E402
     IS_COPIED,
     READ_ONLY,
+    UINT8,
     compact,
     consume,
     count_exports,
@@ -18,7 +20,7 @@ from fakes import (  # noqa: E402
     name_of,
     producer,
 )
-from qbruntime import StatusCode  # noqa: E402
+from qbruntime import StatusCode, streams  # noqa: E402
 from qbruntime.payload import Tensor  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("counted")
@@ -67,8 +69,9 @@ def test_max_version_selects_the_capsule(writable, asked, version):
 def test_pairs_are_tuples_of_two_ints(writable, bad):
     before = count_exports()
     for name in ("max_version", "dl_device"):
-        with pytest.raises(TypeError, match=name):
+        with pytest.raises(TypeError) as caught:
             writable.__dlpack__(**{name: bad})
+        assert str(caught.value) == f"{name} is {bad!r}, expected a tuple of two ints"
     assert count_exports() == before
     with pytest.raises(ValueError, match="max_version"):
         writable.__dlpack__(max_version=(-1, 0))
@@ -212,19 +215,27 @@ def test_another_device_is_refused(writable, device, copy):
     with pytest.raises(qbruntime.QbBufferError) as caught:
         writable.__dlpack__(dl_device=device, copy=copy)
     assert caught.value.status is StatusCode.Tensor_Refused
+    assert f"{device}" in caught.value.detail and "(1, 0)" in caught.value.detail
     assert count_exports() == before
 
 
-# H64 H66: pinned memory of CUDA is the host's, and can be had as that
+# H64 H65 H66: pinned memory of CUDA is the host's, and can be had as that
 def test_memory_pinned_for_cuda_is_copied_to_the_cpu():
-    tensor = as_tensor(producer(device=(3, 0)))
+    tensor = as_tensor(producer(shape=(6,), dtype=UINT8, device=(3, 0)))
     same = fields(tensor, dl_device=(3, 0), max_version=(1, 0))
     assert same["device"] == (3, 0) and same["address"] == tensor.data
-    copied = fields(tensor, dl_device=(1, 0), max_version=(1, 0))
-    assert copied["device"] == (1, 0) and copied["address"] != tensor.data
-    assert copied["flags"] == IS_COPIED
-    with pytest.raises(BufferError):
+    before = streams.bridge_stats()["storages"]
+    for copy in (None, True):
+        consumer = consume(tensor, dl_device=(1, 0), copy=copy, max_version=(1, 0))
+        copied = consumer.fields()
+        assert streams.bridge_stats()["storages"] == before + 1
+        assert copied["device"] == (1, 0) and copied["address"] != tensor.data
+        assert copied["flags"] == IS_COPIED
+        assert ctypes.string_at(copied["address"], 6) == bytes(range(6))
+        consumer.drop()
+    with pytest.raises(BufferError, match="copy is never"):
         tensor.__dlpack__(dl_device=(1, 0), copy=False, max_version=(1, 0))
+    assert streams.bridge_stats()["storages"] == before
 
 
 # H68 H70 PM16
@@ -240,12 +251,13 @@ def test_a_copy_owns_its_memory(acc):
         assert found["flags"] == IS_COPIED
         assert found["strides"] == compact(found["shape"])
         consumer.drop()
-    array = as_tensor(Copied(part)).copy()
+    whole = np.asarray(pinned).tolist()
+    copies = [as_tensor(Copied(source)) for source in (part, pinned.tensor(), pinned)]
     pinned[:] = 0
     pinned.free()
     del pinned, part, source
     gc.collect()
-    assert np.asarray(array).tolist() == expected
+    assert [np.asarray(copy).tolist() for copy in copies] == [expected, whole, whole]
 
 
 class Copied:

@@ -23,6 +23,7 @@ HUGE = 1 << 62
     [
         {"mask": object()},
         {"version": 2},
+        {"version": 1},
         {"version": 0},
         {"version": None},
         {"typestr": ">f4" if sys.byteorder == "little" else "<f4"},
@@ -75,16 +76,18 @@ def test_an_array_interface_of_wrong_types():
     class Bad:
         __array_interface__ = 3
 
-    for thing in (
-        Bad(),
-        producer("array", interface={"version": "3"}),
-        producer("array", interface={"shape": ("2",)}),
-        producer("array", interface={"strides": (1.0, 4)}),
-        producer("array", interface={"data": 5}),
-        producer("array", interface={"data": b"x" * 24, "offset": "1"}),
+    with pytest.raises(TypeError, match="a dict for __array_interface__, got.*int"):
+        as_tensor(Bad())
+    for items, words in (
+        ({"version": "3"}, "version of __array_interface__ is an int, got.*str"),
+        ({"shape": ("2",)}, "each number of shape .*is an int, got.*str"),
+        ({"strides": (1.0, 4)}, "each number of .*strides .*is an int, got.*float"),
+        ({"data": 5}, "for data of __array_interface__, got.*int"),
+        ({"data": None}, "for data of __array_interface__, got.*FakeProducer"),
+        ({"data": b"x" * 24, "offset": "1"}, "offset of .*is an int, got.*str"),
     ):
-        with pytest.raises(TypeError):
-            as_tensor(thing)
+        with pytest.raises(TypeError, match=words):
+            as_tensor(producer("array", interface=items))
 
 
 # H101 B15 B24

@@ -5,12 +5,16 @@ import copy
 import os
 import pickle
 import struct
+import sys
 import weakref
 
 import pytest
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
+from runtime_cases import COPY64, run_child  # noqa: E402
+import fake_dlpack  # noqa: E402
+from fakes import BFLOAT16, READ_ONLY, fields  # noqa: E402
 from qbruntime import DataType, PinnedMemory, StatusCode  # noqa: E402
 from qbruntime import qbruntime as native_module  # noqa: E402
 
@@ -76,7 +80,7 @@ def test_length_and_iteration(acc):
             call(point)
 
 
-# Q456 Q457 Q458 Q459 Q460 Q542 Q881
+# Q456 Q457 Q458 Q459 Q460 Q542 Q881 PM06
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (1, 2, 3, 4)])
 def test_facts(acc, dtype, shape):
@@ -259,6 +263,37 @@ def test_a_descriptor_leads_back_to_the_same_bytes(acc):
         os.close(fd)
 
 
+# Q846
+@pytest.mark.parametrize("profile", ["aries", "regulus"])
+def test_each_way_to_the_memory_is_there_on_every_device(profile):
+    run_child(
+        """
+        import ctypes, os, sys, numpy as np, qbruntime
+        from fakes import fields
+        with qbruntime.Accelerator() as acc, qbruntime.Model(sys.argv[1]) as model:
+            model.launch(acc)
+            (x,), (y,) = model.allocate_inputs(), model.allocate_outputs()
+            memoryview(x)[0] = 10
+            np.asarray(x.tensor())[1] = 11
+            ctypes.memset(fields(x)["address"] + 2, 12, 1)
+            with x.cpu_access(write=True) as opened:
+                opened._array[3] = 13
+            fd = x.export_fd()
+            with acc.import_pinned_memory(fd, 8, "u1") as other:
+                other[4:] = [14, 15, 16, 17]
+            os.close(fd)
+            with x:
+                assert model.infer_pinned_memory(x, y) == [y]
+            assert y[:8].tolist() == list(range(10, 18))
+            assert model.counters()["copied_nbytes"] == 0
+            assert not x.is_available() and sys.argv[2] in repr(y)
+        """,
+        COPY64,
+        profile,
+        QBRUNTIME_SOFT_DEVICES=profile,
+    )
+
+
 def test_a_read_only_import_is_read_only_everywhere(acc):
     fcntl = pytest.importorskip("fcntl")
     fd = os.memfd_create("x", os.MFD_ALLOW_SEALING)
@@ -270,6 +305,14 @@ def test_a_read_only_import_is_read_only_everywhere(acc):
         os.close(fd)
     assert memoryview(pinned).readonly and not np.asarray(pinned).flags.writeable
     assert pinned.__array_interface__["data"][1] is True
+    # H54 H55 H76 H81 PM16
+    assert pinned.tensor().is_read_only
+    assert fields(pinned, max_version=(1, 0))["flags"] == READ_ONLY
+    assert fake_dlpack.exchange_export(pinned).fields()["flags"] == READ_ONLY
+    for call in (pinned.__dlpack__, lambda: fake_dlpack.exchange_borrow(pinned)):
+        with pytest.raises(qbruntime.QbBufferError) as caught:
+            call()
+        assert caught.value.status is StatusCode.Tensor_ReadOnly
     for call in (
         lambda: pinned.__setitem__(0, 1.0),
         lambda: pinned.__setitem__(slice(None), 1.0),
@@ -283,16 +326,22 @@ def test_a_read_only_import_is_read_only_everywhere(acc):
     assert pinned[0] == 0
 
 
+# H49 PM16
 def test_bfloat16_is_allocated_and_says_that_numpy_lacks_it(acc):
     pinned = acc.allocate_pinned_memory(4, DataType.BFloat16)
     assert pinned.size() == 8 and "bfloat16" in repr(pinned)
-    with pytest.raises(BufferError):
-        memoryview(pinned)
+    for call in (memoryview, np.asarray, lambda pinned: pinned[0]):
+        with pytest.raises(BufferError, match="bfloat16: use DLPack"):
+            call(pinned)
+    with pytest.raises(AttributeError, match="bfloat16: use DLPack"):
+        pinned.__array_interface__
+    assert not hasattr(pinned, "__array_interface__")
+    assert fields(pinned)["dtype"] == pinned.tensor().dtype == BFLOAT16
+    if "ml_dtypes" in sys.modules:
+        pytest.skip("this NumPy has bfloat16 from ml_dtypes")
     for call in (pinned.dtype, lambda: pinned.fill(0)):
-        try:
+        with pytest.raises(TypeError, match="bfloat16"):
             call()
-        except TypeError as error:
-            assert "bfloat16" in str(error)
 
 
 def test_weak_references_and_subclasses(acc):
