@@ -18,18 +18,6 @@ struct consumer {
 	bool is_versioned;
 };
 
-static PyObject *make_consumer(void *managed, bool is_versioned)
-{
-	struct consumer *self = (struct consumer *)fake_consumer_type.tp_alloc(
-		&fake_consumer_type, 0);
-
-	if (!self)
-		return NULL;
-	self->managed = managed;
-	self->is_versioned = is_versioned;
-	return (PyObject *)self;
-}
-
 static void call_deleter(void *managed, bool is_versioned)
 {
 	DLManagedTensorVersioned *versioned = managed;
@@ -41,6 +29,21 @@ static void call_deleter(void *managed, bool is_versioned)
 		versioned->deleter(versioned);
 	else if (!is_versioned && legacy->deleter)
 		legacy->deleter(legacy);
+}
+
+/* Deletes what it cannot keep. */
+static PyObject *make_consumer(void *managed, bool is_versioned)
+{
+	struct consumer *self = (struct consumer *)fake_consumer_type.tp_alloc(
+		&fake_consumer_type, 0);
+
+	if (!self) {
+		call_deleter(managed, is_versioned);
+		return NULL;
+	}
+	self->managed = managed;
+	self->is_versioned = is_versioned;
+	return (PyObject *)self;
 }
 
 /* The struct, which is the caller's from now on. */

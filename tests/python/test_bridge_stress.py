@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import COPY64
+from runtime_cases import COPY64, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -131,3 +131,32 @@ def test_eight_threads_of_random_operations():
         for name in ("tensors", "exports_legacy", "exports_versioned"):
             assert after[name] == before[name]
         assert after["exports_owned_c"] == after["deferred_releases"] == 0
+
+
+# B69: closing the device joins the thread that is about to ask for the GIL
+def test_the_last_accelerator_goes_while_memory_is_released():
+    run_child(
+        """
+        import gc, sys, numpy as np, qbruntime
+        from fakes import producer
+        from qbruntime.payload import Tensor
+        from qbruntime.streams import bridge_stats
+        config = qbruntime.ModelConfig()
+        config.set_async_pipeline_enabled(True)
+        fakes = [producer() for _ in range(60)]
+        def start(fake):
+            with qbruntime.Accelerator() as acc:
+                model = qbruntime.Model(sys.argv[1], config)
+                model.launch(acc)
+                future = model.infer_async(np.zeros(64, "u1"))
+                tensor = Tensor.as_tensor(fake)
+                future.add_done_callback(lambda _: tensor.copy())
+        for fake in fakes:
+            start(fake)
+            gc.collect()
+        while any(fake.deleter_calls != 1 for fake in fakes):
+            gc.collect()
+        assert not bridge_stats()["deferred_releases"]
+        """,
+        COPY64,
+    )

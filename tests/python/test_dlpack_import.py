@@ -97,7 +97,7 @@ def test_the_protocol_is_chosen_by_presence():
 
 # H80
 def test_a_failure_of_the_chosen_protocol_is_final():
-    fake = producer(*DLPACK, "array", error=BufferError("mine"))
+    fake = producer(*DLPACK, "cuda", "array", error=BufferError("mine"))
     for load in LOADS:
         with pytest.raises(BufferError, match="mine"):
             load(fake)
@@ -209,13 +209,19 @@ def test_streams_that_order_nothing_are_refused(load, stream, acc):
         assert getattr(source, "log", []) == []
 
 
-# H63 H85: of an object 0 is the default stream
-def test_a_stream_may_be_an_object(load):
+# H63 H85 H88: of an object 0 is the default stream
+@pytest.mark.parametrize("handle", [0, 1, 2, 12345, 2**64 - 1])
+def test_a_stream_may_be_an_object(load, handle):
     class Stream:
-        def __cuda_stream__(self):
-            return (0, 0)
+        num_calls = 0
 
-    assert load(np.zeros(3), stream=Stream()).size == 3
+        def __cuda_stream__(self):
+            self.num_calls += 1
+            return (0, handle)
+
+    stream, fake = Stream(), producer()
+    assert load(fake, stream=stream).data == fake.address
+    assert stream.num_calls == 1 and fake.log == WHOLE
 
 
 # H90 H92 B18 B19

@@ -54,7 +54,7 @@ def test_a_consumed_capsule_is_the_consumers(writable, keywords, is_capsule_firs
     assert count_exports() == before
 
 
-# B05 H74 L4 L9
+# B05 H74 L4
 @pytest.mark.parametrize(
     "keywords",
     [
@@ -77,6 +77,53 @@ def test_nothing_leaks(acc, keywords):
             source.__dlpack__(**keywords)
         assert streams.bridge_stats() == stats
         assert resident_kib() - resident < 2048
+
+
+# L9 L10: whichever allocation of Python's fails
+def test_an_export_or_import_for_which_there_is_no_memory():
+    pytest.importorskip("_testcapi")
+    run_child(
+        """
+        import gc, _testcapi, numpy as np, fake_dlpack, qbruntime
+        from functools import partial
+        from fakes import ALL, DLPACK, producer
+        from qbruntime.payload import Tensor
+        from qbruntime.streams import bridge_stats
+        acc = qbruntime.Accelerator()
+        pinned = acc.allocate_pinned_memory((2, 3))
+        foreign = Tensor.as_tensor(np.zeros((2, 3)))
+        fakes = [producer(*names) for names in (ALL, DLPACK, ("array",))]
+        calls = [partial(Tensor.as_tensor, fake) for fake in fakes]
+        for source in pinned, pinned.tensor(), foreign.copy():
+            calls += [source.__dlpack__, partial(source.__dlpack__, copy=True)]
+            calls += [partial(source.__dlpack__, max_version=(1, 3))]
+            calls += [partial(fake_dlpack.exchange_export, source)]
+            calls += [partial(getattr, source, "__array_interface__")]
+            calls += [partial(Tensor.as_tensor, source)]
+        calls += [foreign.copy, pinned.tensor, partial(repr, foreign)]
+        for call in calls:
+            call()
+        gc.collect()
+        gc.disable()
+        before, num_failed = bridge_stats(), 0
+        for call in calls:
+            for first in range(40):
+                _testcapi.set_nomemory(first, first + 1)
+                try:
+                    call()
+                except MemoryError:
+                    num_failed += 1
+                finally:
+                    _testcapi.remove_mem_hooks()
+            gc.collect()
+            assert bridge_stats() == before, call
+        assert num_failed > 2 * len(calls)
+        # one of whose capsule there was none is still the fake's
+        assert all(r.deleter_calls <= 1 for r in fakes[1].records)
+        records = fakes[0].records
+        assert len(records) > 9 and all(r.deleter_calls == 1 for r in records)
+        """
+    )
 
 
 # L3: a capsule that ends while an exception unwinds a frame
@@ -119,7 +166,7 @@ def test_a_second_consumption_is_an_error(writable):
     assert np.asarray(first).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-# B01 B11 L5 L6 L7
+# B01 B11 B69 L5 L6 L7
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_consumers_drop_where_they_like(acc, is_ours):
     fake = producer(shape=(16,), dtype=UINT8, owns=True)

@@ -5,7 +5,7 @@ import pytest
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
-from fakes import LEGACY, PROTOCOLS, producer  # noqa: E402
+from fakes import IS_PADDED, LEGACY, PROTOCOLS, producer  # noqa: E402
 from qbruntime import StatusCode, streams  # noqa: E402
 from qbruntime.payload import Tensor  # noqa: E402
 
@@ -155,12 +155,26 @@ def test_memory_of_an_extension_device_is_taken_if_it_is_ours(load):
     assert fake.deleter_calls == 1
 
 
+# H113: with bits that make no byte, each in one
+@pytest.mark.parametrize(
+    "dtype",
+    [*((code, bits, 1) for code in (0, 1) for bits in (1, 2, 4)), (15, 6, 1)]
+    + [(16, 6, 1), (17, 4, 1)],
+    ids=str,
+)
+def test_dtypes_that_are_taken_padded(dtype):
+    tensor = as_tensor(producer(shape=(3,), dtype=dtype, flags=IS_PADDED))
+    assert tensor.dtype == dtype and tensor.nbytes == 3
+    with pytest.raises(BufferError, match=f"{dtype[1]} bits"):
+        as_tensor(producer(shape=(3,), dtype=dtype))
+
+
 # H113
 @pytest.mark.parametrize(
     "dtype",
     [
         *((code, bits, 1) for code in (0, 1) for bits in (8, 16, 32, 64)),
-        *((2, bits, lanes) for bits in (16, 32, 64) for lanes in (1, 4, 65535)),
+        *((2, bits, lanes) for bits in (16, 32, 64, 128) for lanes in (1, 4, 65535)),
         *((5, bits, 1) for bits in (32, 64, 128)),
         (4, 16, 1),
         (6, 8, 1),

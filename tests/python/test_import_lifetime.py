@@ -82,7 +82,7 @@ def test_one_lifetime_through_each_protocol(protocol):
         assert all(record.had_gil for record in fake.records)
 
 
-# L7: releases that come while others run
+# L6 L7: releases that come while others run
 def test_a_release_may_drop_a_tensor():
     inner = producer(shape=(3,))
 

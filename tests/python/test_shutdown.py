@@ -2,7 +2,7 @@
 """What is left of the tensor bridge when the interpreter ends."""
 
 import pytest
-from runtime_cases import COPY64, run_child
+from runtime_cases import COPY64, SANITIZED, run_child
 
 pytest.importorskip("qbruntime")
 
@@ -18,6 +18,13 @@ def make_own():
     return acc.allocate_pinned_memory(16, "u1").tensor()
 def make_foreign():
     return Tensor.as_tensor(producer(owns=True))
+"""
+LAUNCH = """
+config = qbruntime.ModelConfig()
+config.set_async_pipeline_enabled(True)
+model = qbruntime.Model(sys.argv[1], config)
+model.launch(acc)
+x, y = model.allocate_inputs(), model.allocate_outputs()
 """
 
 
@@ -114,12 +121,8 @@ atexit.register(fake_dlpack.drop_on_threads, [consumer], 1)
 # B06: with a job in flight
 def test_the_interpreter_exits_while_a_job_writes():
     said = run(
-        """
-config = qbruntime.ModelConfig()
-config.set_async_pipeline_enabled(True)
-model = qbruntime.Model(sys.argv[1], config)
-model.launch(acc)
-x, y = model.allocate_inputs(), model.allocate_outputs()
+        LAUNCH
+        + """
 tensors = [y[0].tensor(), Tensor.as_tensor(x[0])]
 consume(tensors[0]).drop_at_exit()
 future = model.infer_pinned_memory_async(x, y)
@@ -127,3 +130,76 @@ future = model.infer_pinned_memory_async(x, y)
         QBRUNTIME_SOFT_FAULT="hang:count=0",
     )
     assert said.startswith("0 exports 0 ")
+
+
+# B13: the job ends when nobody may come in any more
+def test_the_retirement_thread_is_busy_at_the_end():
+    said = run(
+        LAUNCH
+        + """
+from functools import partial
+tensors = [y[0].tensor(), make_foreign()]
+future = model.infer_pinned_memory_async(x, y)
+# a function of here would keep all that is here
+future.add_done_callback(partial(print, make_foreign()))
+class Late:
+    def __init__(self):
+        self.future = future
+    def __del__(self):
+        print(self.future.done(), self.future.wait_for(-1))
+late = Late()
+""",
+        QBRUNTIME_SOFT_FAULT="slow:ns=200000000",
+    )
+    assert said == "False True\n"
+
+
+# B70 L11: beside a retirement thread that watches a job
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's allocator hangs in the child")
+@pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit(0)"])
+def test_a_child_of_fork_ends_with_what_it_inherited(leave):
+    said = run(
+        LAUNCH
+        + f"""
+import os
+from runtime_cases import count_fds
+kept = [make_own(), make_foreign(), x[0].tensor()]
+consumers = [consume(tensor, max_version=(1, 0)) for tensor in kept]
+capsules = [tensor.__dlpack__(max_version=(1, 0)) for tensor in kept]
+future = model.infer_pinned_memory_async(x, y)
+future.add_done_callback(lambda _: print("told"))
+fds = count_fds()
+pid = os.fork()
+if not pid:
+    for call in (
+        kept[0].copy, kept[0].__dlpack__, lambda: kept[0].__array_interface__,
+        lambda: Tensor.as_tensor(kept[0]), y[0].tensor, y[0].__dlpack__,
+    ):
+        try:
+            call()
+        except qbruntime.QbRuntimeError as error:
+            assert error.code_name == "ForkedProcess", error
+        else:
+            raise AssertionError(call)
+    # what is not the device's goes on
+    assert kept[1].copy().size == 6
+    consumers.pop().drop_without_gil()
+    fake_dlpack.drop_on_threads([consumers.pop()], 1)
+    kept.pop(), capsules.pop()
+    {leave}
+assert os.waitpid(pid, 0)[1] == 0
+assert count_fds() == fds
+assert [tensor.copy().size for tensor in kept] == [16, 6, 64]
+consumers += [consume(tensor, max_version=(1, 0)) for tensor in kept]
+for consumer in consumers:
+    consumer.drop()
+future.cancel()
+future.wait_for(-1)
+told = threading.Event()
+future.add_done_callback(lambda _: told.set())
+told.wait()
+""",
+        QBRUNTIME_SOFT_FAULT="hang:count=1",
+        PYTHONWARNINGS="ignore::DeprecationWarning",  # of fork, from 3.12 on
+    )
+    assert said == "told\n"

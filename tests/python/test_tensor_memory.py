@@ -128,7 +128,7 @@ def test_a_tensor_is_a_model_input(launched):
         assert y.tolist() == list(range(64))
 
 
-# PM08 D9
+# PM05 PM08 D9
 def test_methods_of_pinned_memory_are_attributes_of_a_tensor(acc):
     pinned = acc.allocate_pinned_memory((2, 3))
     tensor = pinned.tensor()
