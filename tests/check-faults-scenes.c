@@ -135,7 +135,7 @@ static void open_access(struct scene *scene)
 	ck_assert_ok(begin_access(scene));
 }
 
-/* No bracket is left, neither the library's nor the driver's. */
+/* B65: no bracket is left, neither the library's nor the driver's. */
 static void use_memory(struct scene *scene)
 {
 	ck_assert_status(end_access(scene), QBRT_INVALID_ARGUMENT);

@@ -184,6 +184,44 @@ START_TEST(an_output_open_for_reading_is_refused_everywhere)
 }
 END_TEST
 
+/* B60: its pages go to nobody before the last job that reads them has ended. */
+START_TEST(a_freed_input_is_kept_for_each_job_that_reads_it)
+{
+	struct qbrt_pinned_memory *shared, *other, *outs[2];
+	struct qbrt_future *futures[2];
+	struct gated gated;
+	const void *data;
+
+	gated_open(&gated, 0);
+	shared = alloc_64(&gated.rig);
+	data = qbrt_pinned_memory_get_data(shared);
+	fill(shared, 6);
+	for (int i = 0; i < 2; i++) {
+		outs[i] = alloc_64(&gated.rig);
+		futures[i] = submit(&gated.rig, shared, outs[i]);
+		ck_assert_ptr_nonnull(sim_begin(&gated.sim));
+	}
+	qbrt_pinned_memory_free(shared);
+	for (int i = 0; i < 2; i++) {
+		other = alloc_64(&gated.rig);
+		ck_assert_ptr_ne(qbrt_pinned_memory_get_data(other), data);
+		fill(other, 9);
+		qbrt_pinned_memory_free(other);
+		ck_assert(sim_finish(&gated.sim, gated.sim.running[0],
+				     QBNPU_CAUSE_NONE));
+		ck_assert_ok(take(futures[i]));
+		ck_assert(holds(outs[i], 6));
+	}
+	/* the last that came back is the first to go */
+	other = alloc_64(&gated.rig);
+	ck_assert_ptr_eq(qbrt_pinned_memory_get_data(other), data);
+	qbrt_pinned_memory_free(other);
+	for (int i = 0; i < 2; i++)
+		qbrt_pinned_memory_free(outs[i]);
+	gated_close(&gated);
+}
+END_TEST
+
 struct writer {
 	pthread_t thread;
 	struct qbrt_pinned_memory *mem;
@@ -340,6 +378,7 @@ void add_future_use_tests(struct qbrt_tests *all)
 		QBRT_TEST(readers_of_one_input_wait_for_nobody_but_its_writer),
 		QBRT_TEST(a_blocking_call_fails_with_the_writer_of_its_input),
 		QBRT_TEST(an_output_open_for_reading_is_refused_everywhere),
+		QBRT_TEST(a_freed_input_is_kept_for_each_job_that_reads_it),
 		QBRT_TEST(a_host_write_gets_its_turn_while_submits_go_on),
 		QBRT_TEST(a_call_waits_behind_a_host_write_that_waits),
 		QBRT_LOOP_TEST(a_try_does_not_wait_for_an_input, 2),

@@ -19,7 +19,7 @@
 
 /* ---- TIMELINE_WAIT ---- */
 
-/* Section 3: what has not been submitted, what has, what has come */
+/* Section 3, B66: what has not been submitted, what has, what has come */
 START_TEST(waits_end_as_their_flags_say)
 {
 	struct kmd_gate gate;
@@ -132,7 +132,7 @@ START_TEST(threads_wait_for_the_points_of_jobs)
 }
 END_TEST
 
-/* The point comes by a request of another thread, or is only submitted. */
+/* B66: the point comes by a request of another thread, or is only submitted. */
 START_TEST(threads_wait_for_what_is_not_submitted_yet)
 {
 	struct waiter all = { .num = 2,
@@ -156,6 +156,7 @@ START_TEST(threads_wait_for_what_is_not_submitted_yet)
 	kmd_signal(all.handles[1], 1);
 	end_waiter(&any, 0);
 	ck_assert_uint_eq(any.first, 1);
+	ck_assert(!atomic_load(&all.has_ended));
 	kmd_signal(all.handles[0], 1);
 	end_waiter(&all, 0);
 	/* submitted, and held up by the gate */

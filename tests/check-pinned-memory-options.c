@@ -6,6 +6,9 @@
 #include "test-util.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "counters.h"
 #include "kmd-bend.h"
@@ -219,6 +222,63 @@ START_TEST(contiguous_memory_beyond_the_machine_is_refused)
 }
 END_TEST
 
+static uint32_t count_segments(const struct qbrt_pinned_memory *memory)
+{
+	const struct qbrt_storage *storage = memory->storage;
+	struct drm_qbnpu_bo_info info = { .handle = storage->buffer.handle };
+
+	ck_assert_int_eq(kmd_bend_driver.ioctl(storage->device->file,
+					       DRM_IOCTL_QBNPU_BO_INFO, &info),
+			 0);
+	return info.segments;
+}
+
+/* PM13: also of what another device takes; less is told of class locked. */
+START_TEST(contiguous_memory_is_one_segment_from_its_start)
+{
+	const int64_t shape[] = { 100 };
+	const struct qbrt_pinned_options options = {
+		.size = sizeof(options),
+		.flags = _i ? QBRT_PINNED_REQUIRE_CONTIGUOUS : 0,
+	};
+	enum qbrt_contiguity contiguity;
+	uint32_t expected;
+	struct qbrt_accelerator *other;
+	struct qbrt_pinned_memory *mem = NULL, *taken;
+	enum qbrt_status status;
+	int fd;
+
+	setenv("QBRUNTIME_SOFT_DEVICES", "aries:2", 1);
+	open_device();
+	ck_assert_ok(qbrt_accelerator_open(NULL, 1, &other));
+	status = qbrt_pinned_memory_alloc(acc, QBRT_DTYPE_UINT8, shape, 1,
+					  &options, &mem);
+	if (!status) {
+		contiguity = qbrt_pinned_memory_get_contiguity(mem);
+		ck_assert(!_i || contiguity > QBRT_CONTIGUITY_LOCKED);
+		expected = contiguity > QBRT_CONTIGUITY_LOCKED ? 1 : 0;
+		ck_assert_uint_eq(count_segments(mem), expected);
+		ck_assert_ok(qbrt_pinned_memory_export_fd(mem, &fd));
+		ck_assert_ok(qbrt_pinned_memory_import_fd(
+			other, fd, 0, QBRT_DTYPE_UINT8, shape, 1, &taken));
+		ck_assert_int_eq(close(fd), 0);
+		ck_assert_uint_eq(count_segments(taken), expected);
+		memset(qbrt_pinned_memory_get_data(mem), 7, 100);
+		ck_assert_mem_eq(qbrt_pinned_memory_get_data(taken),
+				 qbrt_pinned_memory_get_data(mem), 100);
+		qbrt_pinned_memory_free(taken);
+	}
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(other);
+	qbrt_accelerator_close(acc);
+	if (_i && status) {
+		ck_assert_int_eq(status, QBRT_PINNED_MEMORY_NOT_CONTIGUOUS);
+		QBRT_TEST_SKIP("no huge page is free: only the refusal");
+	}
+	ck_assert_int_eq(status, QBRT_OK);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -230,6 +290,8 @@ int main(void)
 			contiguous_memory_is_of_class_driver_where_the_driver_says_so),
 		QBRT_TEST(contiguous_memory_is_a_huge_page_or_refused),
 		QBRT_TEST(contiguous_memory_beyond_the_machine_is_refused),
+		QBRT_LOOP_TEST(contiguous_memory_is_one_segment_from_its_start,
+			       2),
 	};
 
 	return qbrt_test_run("pinned-memory-options", tests,

@@ -10,6 +10,7 @@
 
 #include "count-alloc.h"
 #include "counters.h"
+#include "dlpack-abi.h"
 #include "dtype.h"
 #include "kmd-bend.h"
 #include "pinned-memory.h"
@@ -374,6 +375,56 @@ START_TEST(what_a_failed_job_left_is_told_with_its_sentence)
 }
 END_TEST
 
+/* B65: the CPU's caches are the device's, and the driver is not asked. */
+START_TEST(accesses_and_exports_open_no_bracket)
+{
+	const int64_t shape[] = { 4 }, index[] = { 1 };
+	const struct qbrt_slice all = { 0, 4, 1 };
+	uint8_t value = 7, values[4] = { 0 };
+	const struct qbrt_array array = {
+		.data = values,
+		.shape = shape,
+		.ndim = 1,
+		.dtype = QBRT_DTYPE_UINT8,
+	};
+	struct qbrt_pinned_memory *mem;
+	struct qbrt_tensor *tensor;
+	DLManagedTensor *managed;
+	DLTensor borrowed;
+	unsigned long num;
+	bool ready;
+
+	open_device();
+	ck_assert_ok(qbrt_pinned_memory_alloc(acc, QBRT_DTYPE_UINT8, shape, 1,
+					      NULL, &mem));
+	num = atomic_load(&kmd_bend.num_requests);
+	ck_assert(qbrt_pinned_memory_is_available(mem));
+	ck_assert_ptr_nonnull(qbrt_pinned_memory_get_data(mem));
+	ck_assert_ok(qbrt_pinned_memory_query(mem, &ready));
+	ck_assert_ok(qbrt_pinned_memory_wait(mem, -1));
+	ck_assert_ok(qbrt_pinned_memory_fill(mem, QBRT_DTYPE_UINT8, &value));
+	ck_assert_ok(qbrt_pinned_memory_read_at(mem, index, 1, QBRT_DTYPE_UINT8,
+						&value));
+	ck_assert_ok(qbrt_pinned_memory_write_at(mem, index, 1,
+						 QBRT_DTYPE_UINT8, &value));
+	ck_assert_ok(qbrt_pinned_memory_write_slice(mem, &all, 1, &array));
+	ck_assert_ok(qbrt_pinned_memory_read_slice(mem, &all, 1, &array));
+	ck_assert_ok(qbrt_tensor_from_pinned_memory(mem, 0, &tensor));
+	ck_assert_ok(qbrt_tensor_borrow_dlpack(tensor, &borrowed));
+	ck_assert_ok(qbrt_tensor_export_dlpack_legacy(tensor, NULL, &managed));
+	managed->deleter(managed);
+	qbrt_tensor_free(tensor);
+	ck_assert_uint_eq(atomic_load(&kmd_bend.num_requests), num);
+	ck_assert_uint_eq(atomic_load(&mem->storage->brackets), 0);
+	/* and those that are asked for are the driver's */
+	ck_assert_ok(qbrt_pinned_memory_begin_cpu_access(mem, QBRT_CPU_READ));
+	ck_assert_ok(qbrt_pinned_memory_end_cpu_access(mem));
+	ck_assert_uint_eq(atomic_load(&kmd_bend.num_requests), num + 2);
+	qbrt_pinned_memory_free(mem);
+	qbrt_accelerator_close(acc);
+}
+END_TEST
+
 int main(void)
 {
 	const struct qbrt_test tests[] = {
@@ -388,6 +439,7 @@ int main(void)
 		QBRT_TEST(eight_threads_alloc_and_free),
 		QBRT_TEST(each_failing_allocation_gives_a_status),
 		QBRT_TEST(what_a_failed_job_left_is_told_with_its_sentence),
+		QBRT_TEST(accesses_and_exports_open_no_bracket),
 	};
 
 	return qbrt_test_run("pinned-memory", tests, qbrt_array_size(tests));

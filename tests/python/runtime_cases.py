@@ -43,6 +43,20 @@ def run_child(code, *arguments, check=True, **environ):
     return child
 
 
+def check_sentences(text, num, rows=()):
+    """Below each of the sentences of a module's text, num of them, are names of tests
+    that exist, or of these rows."""
+    code = "".join(
+        path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")
+    )
+    known = {*re.findall(r"^def (test_\w+)", code, re.MULTILINE), *rows}
+    items = [item.partition(":\n    ") for item in re.split(r"\n(?=\S)", text)]
+    sentences = [(sentence, names) for sentence, colon, names in items if colon]
+    assert len(sentences) == num
+    for sentence, names in sentences:
+        assert set(re.findall(r"\w+", names)) <= known, sentence
+
+
 # For run_child(): one model whose inferences run one after the other.
 ASYNC = """
 import gc, sys, threading, numpy as np, qbruntime

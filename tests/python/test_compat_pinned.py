@@ -47,10 +47,9 @@ _array is numpy.asarray of it:
 
 import ctypes
 import inspect
-import re
-from pathlib import Path
 
 import pytest
+from runtime_cases import check_sentences
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -62,16 +61,7 @@ _pinned_memory _array""".split()
 
 
 def test_every_sentence_has_tests_that_exist():
-    text = "".join(
-        path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")
-    )
-    tests = set(re.findall(r"^def (test_\w+)", text, re.MULTILINE))
-    sentences = [item.partition(":\n    ") for item in re.split(r"\n(?=\S)", __doc__)]
-    sentences = [(text, names) for text, colon, names in sentences if colon]
-    assert len(sentences) == 19
-    for sentence, names in sentences:
-        named = [name.strip() for name in names.split(",")]
-        assert set(named) <= tests, sentence
+    check_sentences(__doc__, 19)
 
 
 # Q450 Q453 Q454 Q455 Q456 Q457 Q458 Q459

@@ -214,6 +214,38 @@ def test_the_cpu_bracket(acc, launched):
     launched.infer_pinned_memory(x, launched.allocate_outputs())
 
 
+# B65: whatever comes of the access
+def test_no_access_leaves_a_bracket_open(launched):
+    x, y = launched.allocate_inputs(), launched.allocate_outputs()
+    kept = []
+    for pinned in (*x, *y):
+        tensor = pinned.tensor()
+        for call in (
+            lambda: pinned[5],
+            lambda: pinned[2:4],
+            lambda: pinned[[0, 1]],
+            lambda: pinned[[99]],
+            lambda: pinned["x"],
+            lambda: pinned.__setitem__(5, 1),
+            lambda: pinned.__setitem__(5, "words"),
+            lambda: pinned.__setitem__([0, 1], 1),
+            lambda: pinned.__setitem__([99], 1),
+            lambda: pinned.__setitem__([0, 1], [1, 2, 3]),
+            lambda: pinned.__setitem__(slice(2), [1, 2, 3]),
+            lambda: pinned.fill("words"),
+            lambda: memoryview(pinned),
+            lambda: np.asarray(tensor),
+            lambda: (pinned.__dlpack__(), tensor.__dlpack__(copy=True)),
+            lambda: pinned.is_available() and pinned == pinned,
+        ):
+            try:
+                kept.append(call())
+            except (IndexError, ValueError):
+                pass
+            assert launched.infer_pinned_memory(x, y) == y
+    assert len(kept) == 18
+
+
 # In the calls of one map() Python switches threads inside a call alone
 def test_other_threads_run_while_a_job_runs():
     run_child(
