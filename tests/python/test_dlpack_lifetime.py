@@ -256,36 +256,68 @@ def test_default_buffers_go_into_torch(acc):
         )
 
 
-# L8: what a failed job has left is not exported
-def test_what_a_failed_job_left_is_not_exported():
+# L8 PM14: what a job has left that failed, took too long, or was cancelled
+@pytest.mark.parametrize(
+    "status, fault, limit_ms",
+    [
+        ("Model_PredictError", "error:every=1,count=1", 60000),
+        ("Acc_NPUTimeout", "hang:every=1,count=1", 100),
+        ("Cancelled", "slow:ns=400000000,every=1,count=1", 60000),
+    ],
+)
+def test_what_a_failed_job_left_is_not_exported(status, fault, limit_ms):
     run_child(
         """
         import sys, numpy as np, fake_dlpack, qbruntime
         from qbruntime.payload import Tensor
-        model = qbruntime.load(sys.argv[1])
+        config = qbruntime.ModelConfig()
+        config.set_async_pipeline_enabled(True)
+        model = qbruntime.Model(sys.argv[1], config)
+        model.launch(qbruntime.Accelerator())
         x, y = model.allocate_inputs(), model.allocate_outputs()
-        tensor = y[0].tensor()
+        tensor, part = y[0].tensor(), Tensor.as_tensor(np.asarray(y[0])[:32])
+        future = model.infer_pinned_memory_async(x, y)
+        if sys.argv[2] == "Cancelled":
+            future.cancel()
         try:
-            model.infer_pinned_memory(x, y)
-        except qbruntime.QbRuntimeError:
-            pass
-        for call in (
-            tensor.__dlpack__, y[0].__dlpack__, tensor.copy,
-            lambda: tensor.__array_interface__, lambda: Tensor.as_tensor(tensor),
-            lambda: fake_dlpack.exchange_export(tensor),
+            future.get()
+        except qbruntime.QbRuntimeError as error:
+            assert error.code_name == sys.argv[2], error
+            words = error.detail
+        else:
+            raise AssertionError
+        exports = (
+            tensor.__dlpack__, y[0].__dlpack__, lambda: memoryview(y[0]),
+            lambda: tensor.__array_interface__, lambda: y[0].__array_interface__,
+            lambda: part.__array_interface__, lambda: Tensor.as_tensor(tensor),
+            lambda: fake_dlpack.exchange_export(part),
             lambda: fake_dlpack.exchange_borrow(y[0]),
-        ):
+        )
+        others = (
+            tensor.copy, part.copy, lambda: y[0][0], lambda: y[0][:3],
+            # half of it
+            lambda: y[0].__setitem__(slice(32), 1),
+            lambda: y[0].__setitem__(slice(None, None, 2), 1),
+            lambda: model.infer_pinned_memory(y, model.allocate_outputs()),
+        )
+        for call in exports + others:
             try:
                 call()
             except qbruntime.QbRuntimeError as error:
-                assert error.status is qbruntime.StatusCode.Tensor_Invalid
-                assert "injected" in str(error)
-                assert call == tensor.copy or isinstance(error, BufferError)
+                assert error.status is qbruntime.StatusCode.Tensor_Invalid, error
+                assert sys.argv[2] in str(error) and words in str(error), error
+                assert call in others or isinstance(error, BufferError)
             else:
                 raise AssertionError(call)
-        y[0].fill(3)
+        # a job that succeeds writes all of it
+        x[0].fill(3)
+        model.infer_pinned_memory(x, y)
+        for call in exports + others:
+            call()
         assert np.asarray(tensor)[63] == 3
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="error:every=1,count=1",
+        status,
+        QBRUNTIME_SOFT_FAULT=fault,
+        QBRUNTIME_NPU_TIMEOUT_MS=str(limit_ms),
     )
