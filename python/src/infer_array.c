@@ -92,11 +92,13 @@ static int run(const struct qbpy_call *call, const struct qbpy_arrays *outputs)
 {
 	enum qbrt_status status;
 
+	call->state->array_calls++;
 	qbpy_begin_wait();
 	status = qbrt_model_infer(call->self->model, &call->options,
 				  call->inputs.arrays, call->inputs.num,
 				  outputs->arrays, outputs->num);
 	qbpy_end_wait();
+	call->state->array_calls--;
 	return check_run(call, status);
 }
 

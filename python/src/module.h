@@ -152,6 +152,7 @@ struct qbpy_state {
 	PyObject *asarray;
 	PyObject *await_future; /* of qbruntime.future; NULL: not needed yet */
 	PyObject *cut_off;      /* pinned_native.c: what ended an export */
+	int array_calls;        /* which may use pinned memory in place */
 	PyObject *names;        /* dlpack_import.c: of enum qbpy_name */
 	bool is_main;           /* of the main interpreter */
 	struct qbpy_scratch scratch[QBPY_NUM_DTYPES];
@@ -384,7 +385,8 @@ void qbpy_end_use(struct qbpy_native *native);
 /* Nobody else uses it: accesses wait for nothing, and may keep the GIL. */
 static inline bool qbpy_is_alone(const struct qbpy_native *native)
 {
-	return !native->uses && !native->was_queued;
+	return !native->uses && !native->was_queued &&
+	       !native->state->array_calls;
 }
 
 /* Waits for those who write it; the library's status. */

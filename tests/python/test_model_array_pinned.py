@@ -108,3 +108,40 @@ def test_what_a_failed_job_left_is_no_input():
         COPY64,
         QBRUNTIME_SOFT_FAULT="error:count=1",
     )
+
+
+# H44 PM11: a wait for the job of another thread's arrays leaves the GIL, too
+def test_what_is_used_in_place_is_waited_for_without_the_gil():
+    run_child(
+        """
+        import operator, sys, threading, numpy as np, qbruntime
+        from functools import partial
+        model = qbruntime.load(sys.argv[1])
+        (x,), (y,) = model.allocate_inputs(), model.allocate_outputs()
+        arrays = [np.asarray(x)], [np.asarray(y)]
+        written = memoryview(y)
+        x.fill(7)
+        count = [0]
+        def work():
+            while True:
+                count[0] += 1
+        threading.Thread(target=work, daemon=True).start()
+        read = partial(operator.getitem, count, 0)
+        for wait in (
+            partial(operator.getitem, y, 63), partial(memoryview, y),
+            partial(getattr, y, "__array_interface__"), partial(x.fill, 7),
+        ):
+            y.fill(0)
+            thread = threading.Thread(target=model.infer, args=arrays)
+            thread.start()
+            # the bytes come first, the end of the job later
+            while written[63] != 7:
+                pass
+            before, _, after = map(operator.call, (read, wait, read))
+            assert after > before, wait
+            thread.join()
+        assert model.counters()["copied_nbytes"] == 0
+        """,
+        COPY64,
+        QBRUNTIME_SOFT_FAULT="slow:ns=200000000,every=1,count=4",
+    )
