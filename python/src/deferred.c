@@ -30,6 +30,7 @@ static struct {
 	unsigned int num_inside;
 	pthread_cond_t emptied; /* CLOCK_MONOTONIC */
 } gate = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static atomic_bool is_pending; /* run_pending(), or a thread is adding it */
 
 bool qbpy_enter_gate(void)
 {
@@ -71,10 +72,11 @@ static void unlock_gate(void)
 	(void)pthread_mutex_unlock(&gate.lock);
 }
 
-/* In a child of fork nobody else is inside, and nobody waits. */
+/* In a child of fork nobody else is inside, waits, or is adding a call. */
 static void empty_gate(void)
 {
 	gate.num_inside = 0;
+	atomic_store(&is_pending, false);
 	init_emptied();
 	unlock_gate();
 }
@@ -176,8 +178,6 @@ void qbpy_drain(const struct qbpy_state *state)
 	if (state->is_main)
 		drain();
 }
-
-static atomic_bool is_pending;
 
 static int run_pending(void *arg)
 {
