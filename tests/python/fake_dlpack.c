@@ -7,6 +7,7 @@
 #include "fake_dlpack.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,8 +23,14 @@ static void unref(struct record *record)
 	free(record);
 }
 
+/* A second call ends the process, also one that nobody would count any more. */
 static void count_call(struct record *record)
 {
+	if (atomic_fetch_add(&record->deleter_calls, 1)) {
+		(void)fputs("fake_dlpack: a deleter was called again\n",
+			    stderr);
+		abort();
+	}
 	record->had_gil = PyGILState_Check();
 	record->had_error = record->had_gil && PyErr_Occurred();
 	record->deleter_thread = gettid();
@@ -35,7 +42,6 @@ static void count_call(struct record *record)
 	}
 	if (record->leaves_error && record->had_gil)
 		PyErr_SetString(PyExc_RuntimeError, "left by a deleter");
-	atomic_fetch_add(&record->deleter_calls, 1);
 	unref(record);
 }
 
@@ -138,7 +144,7 @@ static int parse(PyObject *args, PyObject *kw, struct arguments *a)
 		&a->has_deleter, &a->leaves_error, &a->is_prefix);
 }
 
-/* version (0, n): a struct without one. */
+/* version (0, n): a struct without one, unless it is to be a prefix. */
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kw)
 {
 	struct arguments a;
@@ -156,9 +162,9 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kw)
 	record->leaves_error = a.leaves_error;
 	record->owner = a.owner == Py_None ? NULL : Py_XNewRef(a.owner);
 	self->record = record;
-	self->is_versioned = a.major != 0;
-	tensor = a.major ? &record->versioned.dl_tensor
-			 : &record->legacy.dl_tensor;
+	self->is_versioned = a.major || a.is_prefix;
+	tensor = self->is_versioned ? &record->versioned.dl_tensor
+				    : &record->legacy.dl_tensor;
 	if (fill_tensor(record, tensor, a.address, a.shape, a.strides, a.ndim))
 		return NULL;
 	tensor->device.device_type = (DLDeviceType)a.type;
