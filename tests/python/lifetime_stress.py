@@ -23,15 +23,6 @@ from qbruntime import StatusCode
 NUM_THREADS = 8
 NUM_SLOTS = 12
 SIZE = 64
-# what others have freed, use, or have closed, then in the middle of a job
-EXPECTED = (
-    StatusCode.PinnedMemory_NotAvailable,
-    StatusCode.PinnedMemory_InUse,
-    StatusCode.Model_NotAlive,
-    StatusCode.Model_AsyncPipelineNotAlive,
-    StatusCode.Stream_Failed,
-    StatusCode.Tensor_Invalid,
-)
 
 
 class Shared:
@@ -57,15 +48,27 @@ class Shared:
             last[1].dispose()
             last[0].close()
 
-    def drop(self):
+    def close(self):
         self.opened[1].dispose()
         self.opened[0].close()
         self.opened = None
+
+    def drop(self):
         self.slots.clear()
         self.held.clear()
 
 
 class Worker:
+    # what others have freed, use, or have closed, then in the middle of a job
+    expected = (
+        StatusCode.PinnedMemory_NotAvailable,
+        StatusCode.PinnedMemory_InUse,
+        StatusCode.Model_NotAlive,
+        StatusCode.Model_AsyncPipelineNotAlive,
+        StatusCode.Stream_Failed,
+        StatusCode.Tensor_Invalid,
+    )
+
     def __init__(self, shared, seed, operations):
         self.shared = shared
         self.draw = random.Random(seed)
@@ -91,20 +94,23 @@ class Worker:
             self.infer_array,
         ]
 
+    def step(self):
+        kind = self.draw.choice(self.kinds)
+        if self.draw.randrange(500) == 0:
+            kind = self.shared.reopen
+        try:
+            kind()
+            self.done[kind.__name__] += 1
+        except qbruntime.QbRuntimeError as error:
+            is_closed = type(error) is qbruntime.QbClosedError
+            if not is_closed and error.status not in self.expected:
+                self.shared.errors.append(traceback.format_exc())
+        except BaseException:
+            self.shared.errors.append(traceback.format_exc())
+
     def run(self):
         for _ in range(self.operations):
-            kind = self.draw.choice(self.kinds)
-            if self.draw.randrange(500) == 0:
-                kind = self.shared.reopen
-            try:
-                kind()
-                self.done[kind.__name__] += 1
-            except qbruntime.QbRuntimeError as error:
-                is_closed = type(error) is qbruntime.QbClosedError
-                if not is_closed and error.status not in EXPECTED:
-                    self.shared.errors.append(traceback.format_exc())
-            except BaseException:
-                self.shared.errors.append(traceback.format_exc())
+            self.step()
         with self.shared.lock:
             self.shared.done.update(self.done)
 
@@ -216,6 +222,14 @@ def measure():
     return count("fd"), count("task"), files
 
 
+def report(shared):
+    """Prints what was done; what was wrong ends the process."""
+    print("".join(shared.errors[:3]), end="", file=sys.stderr)
+    for name, number in sorted(shared.done.items()):
+        print(name, number)
+    assert not shared.errors, len(shared.errors)
+
+
 def check_no_more_than(before):
     # a thread that was joined may still be on its way out
     for _ in range(1000):
@@ -237,6 +251,7 @@ def run(path, operations, seed):
         thread.join()
     for view, expected in shared.held:
         assert bytes(view) == expected
+    shared.close()
     shared.drop()
     return shared
 
@@ -246,14 +261,10 @@ def main(path, operations, seed):
     run(path, 50, seed)
     before = measure()
     shared = run(path, operations, seed)
-    print("".join(shared.errors[:3]), end="", file=sys.stderr)
-    for name, number in sorted(shared.done.items()):
-        print(name, number)
-    done, errors = shared.done, shared.errors
+    report(shared)
+    assert len(shared.done) == 15
     del shared
-    assert not errors, len(errors)
     check_no_more_than(before)
-    assert len(done) == 15
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ ONE_MODE = [("mode_mask=3", "mode_mask=1")] + [
 ]
 # from 3.12 on these are never freed, and their counts say nothing
 COUNTED = (None, True, ()) if sys.version_info < (3, 12) else ()
-SANITIZED = bool(re.search("lib[at]san", Path("/proc/self/maps").read_text("utf-8")))
+SANITIZER = re.search("lib[at]san|$", Path("/proc/self/maps").read_text("utf-8"))[0]
+SANITIZED = bool(SANITIZER)
+# random ones, of each of 8 threads
+OPERATIONS = 100000 if os.environ.get("QBRUNTIME_TEST_LONG") else 2000
 
 
 def skip_if_rounded():
@@ -55,6 +58,21 @@ def check_sentences(text, num, rows=()):
     assert len(sentences) == num
     for sentence, names in sentences:
         assert set(re.findall(r"\w+", names)) <= known, sentence
+
+
+def run_script(name, *arguments):
+    """Runs a script of this folder with COPY64; gives what it printed."""
+    child = subprocess.run(
+        [sys.executable, Path(__file__).with_name(name), COPY64, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        # from 3.12 on: of a fork beside threads
+        env=dict(os.environ, PYTHONWARNINGS="ignore::DeprecationWarning"),
+        timeout=600,  # of what hangs
+    )
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert child.stderr == ""
+    return child.stdout
 
 
 # For run_child(): one model whose inferences run one after the other.

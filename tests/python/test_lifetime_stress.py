@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Lifetimes under threads, at exit, over fork and spawn, and under Ctrl-C."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from runtime_cases import COPY64, SANITIZED, run_child
+from runtime_cases import COPY64, OPERATIONS, SANITIZED, run_child, run_script
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
 
-# of each of 8 threads
-OPERATIONS = 100000 if os.environ.get("QBRUNTIME_TEST_LONG") else 2000
 # a job writes its output, then takes 1,000 s: it has begun when the bytes are there
 STANDING = {
     "QBRUNTIME_SOFT_FAULT": "slow:ns=1000000000000,count=0",
@@ -21,26 +14,12 @@ STANDING = {
 }
 
 
-def run_script(name, *arguments):
-    script = Path(__file__).with_name(name)
-    child = subprocess.run(
-        [sys.executable, script, COPY64, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        # from 3.12 on: of a fork beside threads
-        env=dict(os.environ, PYTHONWARNINGS="ignore::DeprecationWarning"),
-    )
-    assert child.returncode == 0, child.stdout + child.stderr
-    assert child.stderr == ""
-    return child.stdout
-
-
 # Q495 Q496 Q740
-@pytest.mark.parametrize("seed", (1, 1000))
-def test_views_keep_their_bytes_among_random_operations(seed):
-    lines = run_script("lifetime_stress.py", OPERATIONS, seed).splitlines()
+@pytest.mark.parametrize("operations, seed", ((OPERATIONS, 1), (2000, 1000)))
+def test_views_keep_their_bytes_among_random_operations(operations, seed):
+    lines = run_script("lifetime_stress.py", operations, seed).splitlines()
     done = dict(line.split() for line in lines)
-    assert sum(map(int, done.values())) > 4 * OPERATIONS
+    assert sum(map(int, done.values())) > 4 * operations
 
 
 # Q748
