@@ -125,46 +125,6 @@ START_TEST(a_release_may_end_others_and_drain)
 }
 END_TEST
 
-#define NUM_THREADS 8
-#define NUM_ROUNDS 2000
-
-static void *import_and_end(void *arg)
-{
-	float data[6] = { 0 };
-
-	for (int i = 0; i < NUM_ROUNDS; i++) {
-		struct qbrt_tensor *tensor = import_floats(
-			data, NULL, i % 2 ? QBRT_TENSOR_DEFER_RELEASE : 0);
-		DLManagedTensorVersioned *managed =
-			export_versioned(tensor, QBRT_COPY_NEVER);
-
-		qbrt_tensor_free(tensor);
-		managed->deleter(managed);
-		if (i % 7 == 0)
-			ck_assert_ok(qbrt_bridge_drain(NULL));
-	}
-	return arg;
-}
-
-/* L1: whoever drains, each release runs once. */
-START_TEST(threads_release_everything_once)
-{
-	pthread_t threads[NUM_THREADS];
-
-	for (int i = 0; i < NUM_THREADS; i++)
-		ck_assert_int_eq(
-			pthread_create(&threads[i], NULL, import_and_end, NULL),
-			0);
-	for (int i = 0; i < NUM_THREADS; i++)
-		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-	ck_assert_ok(qbrt_bridge_drain(NULL));
-	ck_assert_int_eq(atomic_load(&num_released), NUM_THREADS * NUM_ROUNDS);
-	ck_assert_uint_eq(get_stats().storages, 0);
-	ck_assert_uint_eq(get_stats().tensors, 0);
-	ck_assert_uint_eq(get_stats().exports_versioned, 0);
-}
-END_TEST
-
 /* ---- memory that comes back ---- */
 
 /* H112: also a slice of it; the deleter has done its work at once. */
@@ -401,7 +361,6 @@ int main(void)
 			foreign_memory_is_released_once_after_its_last_export),
 		QBRT_TEST(a_deferred_release_runs_in_drain_alone),
 		QBRT_TEST(a_release_may_end_others_and_drain),
-		QBRT_TEST(threads_release_everything_once),
 		QBRT_TEST(memory_of_ours_is_recognised),
 		QBRT_TEST(other_memory_is_not_taken_for_ours),
 		QBRT_TEST(each_of_many_buffers_is_found),
