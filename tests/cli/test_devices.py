@@ -269,7 +269,6 @@ def test_a_limit_that_the_device_has_already_is_named():
         ("aries:0x2", None),
         ("+2", None),
         ("aries:02", "aries-rb:2"),
-        ("", None),
     ],
 )
 def test_ids_mean_one_device(roots, word, found):

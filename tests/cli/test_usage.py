@@ -186,6 +186,40 @@ def test_what_looks_like_json_and_is_an_argument_is_none(line):
 HOLD = """import os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
 os.execv(sys.argv[2], sys.argv[2:])
+# I10: nothing stands where a word of the line would
+@pytest.mark.parametrize(
+    "words,told",
+    [
+        ([""], "an argument is empty"),
+        (["validate", ""], "an argument is empty"),
+        (["bench", "-m", ""], "-m needs an argument: FILE"),
+        (["bench", "--baseline="], "--baseline needs an argument: FILE"),
+        (["list", "-d", ""], "-d needs an argument: ID"),
+    ],
+)
+def test_an_empty_word_is_told_as_one(words, told):
+    done = cases.run(*words)
+    assert done.returncode == 2 and told in done.stderr.decode(), done
+
+
+# I19: a name of any length leaves the sentence its end
+@pytest.mark.parametrize(
+    "code,words,end",
+    [
+        (2, ["bench", "--set"], "the sets are floor dispatch memory model"),
+        (8, ["bench", "--baseline"], "cannot be read: File name too long"),
+        (8, ["bench", "-m"], "File name too long"),
+        (2, ["validate", "--test"], "reset, accounting"),
+        (3, ["caps"], "visible: aries-rb:0"),
+        (8, ["list", "--sysroot"], "as a captured system: File name too long"),
+    ],
+)
+def test_a_long_name_takes_nothing_from_the_sentence(code, words, end):
+    done = cases.run(*words, "x" * 10000)
+    assert done.returncode == code
+    assert done.stderr.decode().endswith(f"{end}\n"), done.stderr[-200:]
+
+
 """
 
 

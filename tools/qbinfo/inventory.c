@@ -71,20 +71,29 @@ char *inventory_copy(const char *text)
 	return memcpy(inventory_alloc(size), text, size);
 }
 
+char *inventory_format_args(const char *format, va_list args)
+{
+	va_list copy;
+	char *text;
+	int length;
+
+	va_copy(copy, args);
+	length = vsnprintf(NULL, 0, format, copy);
+	va_end(copy);
+	if (length < 0)
+		return inventory_copy("");
+	text = inventory_alloc((size_t)length + 1);
+	(void)vsnprintf(text, (size_t)length + 1, format, args);
+	return text;
+}
+
 char *inventory_format(const char *format, ...)
 {
 	va_list args;
 	char *text;
-	int length;
 
 	va_start(args, format);
-	length = vsnprintf(NULL, 0, format, args);
-	va_end(args);
-	if (length < 0)
-		return inventory_copy("");
-	text = inventory_alloc((size_t)length + 1);
-	va_start(args, format);
-	(void)vsnprintf(text, (size_t)length + 1, format, args);
+	text = inventory_format_args(format, args);
 	va_end(args);
 	return text;
 }

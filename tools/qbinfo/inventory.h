@@ -11,6 +11,7 @@
 #ifndef QBINFO_INVENTORY_H
 #define QBINFO_INVENTORY_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -190,6 +191,8 @@ void *inventory_alloc(size_t size);
 char *inventory_copy(const char *text);
 char *inventory_format(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
+char *inventory_format_args(const char *format, va_list args)
+	__attribute__((format(printf, 1, 0)));
 /* As one word of a shell command, whatever a device or a file is called. */
 const char *inventory_quote(const char *text);
 void inventory_start(struct inventory *inventory);

@@ -60,14 +60,14 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return m < c ? m : c;
 }
 
-/* How many letters differ (Levenshtein); words are short. */
+/* How many letters differ (Levenshtein); a long word is near none. */
 static size_t get_distance(const char *a, const char *b)
 {
 	size_t row[64];
 	size_t length = strlen(b);
 
 	if (length >= 64 || strlen(a) >= 64)
-		return 64;
+		return SIZE_MAX;
 	for (size_t j = 0; j <= length; j++)
 		row[j] = j;
 	for (size_t i = 1; a[i - 1]; i++) {
@@ -165,7 +165,7 @@ static int parse_long(struct request *request, const char *word,
 		if (!options[i].argument && equals)
 			return fail(2, "--%s takes no argument",
 				    options[i].name);
-		if (options[i].argument && !argument)
+		if (options[i].argument && (!argument || !*argument))
 			return fail(2, "--%s needs an argument: %s",
 				    options[i].name, options[i].argument);
 		take(request, (enum option)i,
@@ -197,7 +197,7 @@ static int parse_short(struct request *request, const char *word,
 			continue;
 		}
 		*used = !word[1];
-		if (!word[1] && !next)
+		if (!word[1] && (!next || !*next))
 			return fail(2, "-%c needs an argument: %s", *word,
 				    options[i].argument);
 		take(request, (enum option)i, word[1] ? word + 1 : next);
@@ -291,6 +291,9 @@ static int parse_words(struct request *request, int argc, char **argv)
 			has_command = true;
 		} else
 			add_word(&request->arguments, argv[i]);
+		else if (!*argv[i])
+			return fail(2, "an argument is empty; qbinfo --help "
+				       "lists what can be asked for");
 		if (code)
 			return code;
 		i += used;

@@ -33,12 +33,10 @@ int fail(int code, const char *format, ...)
 {
 	struct failure what = { .exit = code };
 	va_list args;
-	char text[2048];
 
 	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
+	what.message = inventory_format_args(format, args);
 	va_end(args);
-	what.message = inventory_copy(text);
 	return fail_with(&what);
 }
 
