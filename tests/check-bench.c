@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -299,6 +301,35 @@ START_TEST(what_cannot_be_opened_is_not_measured)
 }
 END_TEST
 
+/* I13: neither waits for the other one's end with that end in its own hands */
+START_TEST(a_killed_partner_is_an_error)
+{
+	const struct bench_case bench_case = { .placement = BENCH_FREE };
+	const struct bench_probe *probe = &bench_floor_socket;
+	char path[64];
+	FILE *children;
+	void *state;
+	char line[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+		       getpid());
+	if (access(path, R_OK))
+		QBRT_TEST_SKIP("this kernel does not list children");
+	state = probe->open(&bench_case);
+	ck_assert(state);
+	ck_assert_int_ge(probe->run(state, 1), 0);
+	children = fopen(path, "re");
+	ck_assert(children);
+	ck_assert(fgets(line, sizeof(line), children));
+	ck_assert_int_eq(fclose(children), 0);
+	ck_assert_int_eq(kill((pid_t)strtol(line, NULL, 10), SIGKILL), 0);
+	ck_assert_int_lt(probe->run(state, 1), 0);
+	ck_assert_str_eq(bench_get_wrong(), "no answer came from the partner");
+	bench_set_wrong(NULL);
+	probe->close(state);
+}
+END_TEST
+
 /* P04 */
 START_TEST(placed_threads_share_a_cpu_or_do_not)
 {
@@ -391,6 +422,7 @@ int main(void)
 		QBRT_TEST(the_verdict_says_met_or_missed_only_when_quiet),
 		QBRT_TEST(a_wrong_result_is_an_error),
 		QBRT_TEST(what_cannot_be_opened_is_not_measured),
+		QBRT_TEST(a_killed_partner_is_an_error),
 		QBRT_TEST(placed_threads_share_a_cpu_or_do_not),
 		QBRT_TEST(a_record_holds_all_members_and_every_sample),
 	};

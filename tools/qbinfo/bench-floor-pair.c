@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,9 +46,9 @@ struct link {
 	pthread_t thread;
 	enum bench_placement placement;
 	atomic_int partner_tid;
-	pid_t process;
-	int fds[2]; /* eventfd of each side, or its socket */
-	int passed; /* the descriptor that goes along */
+	pid_t process; /* of the partner, if it has its own */
+	int fds[2];    /* eventfd of each side, or its socket */
+	int passed;    /* the descriptor that goes along */
 	atomic_bool is_over;
 };
 
@@ -242,15 +243,39 @@ static bool open_fds(struct link *link)
 			   link->fds);
 }
 
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+static void close_all(struct link *link)
+{
+	close_fd(link->fds[0]);
+	/* that of another process was given up when it started */
+	if (!link->process)
+		close_fd(link->fds[1]);
+	close_fd(link->passed);
+	(void)munmap(link, sizeof(*link));
+}
+
 static bool start_partner(struct link *link)
 {
-	pid_t parent = getpid();
+	pid_t process, parent = getpid();
 
-	if (!link->kind->is_process)
-		return !pthread_create(&link->thread, NULL, answer, link);
-	link->process = fork();
-	if (link->process)
-		return link->process > 0;
+	if (!link->kind->is_process) {
+		errno = pthread_create(&link->thread, NULL, answer, link);
+		return !errno;
+	}
+	process = fork();
+	if (process < 0)
+		return false;
+	/* a side that holds both ends would never see the other one's end */
+	close_fd(link->fds[process > 0]);
+	if (process) {
+		link->process = process;
+		return true;
+	}
 	/* who measures may be killed, and may have been by now */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() == parent)
@@ -261,6 +286,7 @@ static bool start_partner(struct link *link)
 static void *open_link(const struct kind *kind,
 		       const struct bench_case *bench_case)
 {
+	static char reason[128];
 	struct link *link = mmap(NULL, sizeof(*link), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -273,8 +299,10 @@ static void *open_link(const struct kind *kind,
 	link->passed = -1;
 	if (open_fds(link) && start_partner(link))
 		return link;
-	bench_set_reason("no partner could be started");
-	(void)munmap(link, sizeof(*link));
+	(void)snprintf(reason, sizeof(reason),
+		       "no partner could be started: %s", strerror(errno));
+	bench_set_reason(reason);
+	close_all(link);
 	return NULL;
 }
 
@@ -284,8 +312,10 @@ static int64_t run_link(void *state, uint32_t num)
 	int64_t begin = bench_now_ns();
 
 	while (num--)
-		if (!link->kind->tell(link, 1) || !link->kind->await(link, 0))
+		if (!link->kind->tell(link, 1) || !link->kind->await(link, 0)) {
+			bench_set_wrong("no answer came from the partner");
 			return -1;
+		}
 	return bench_now_ns() - begin;
 }
 
@@ -299,12 +329,7 @@ static void close_link(void *state)
 		(void)waitpid(link->process, NULL, 0);
 	else
 		(void)pthread_join(link->thread, NULL);
-	for (int i = 0; i < 2; i++)
-		if (link->fds[i] >= 0)
-			(void)close(link->fds[i]);
-	if (link->passed >= 0)
-		(void)close(link->passed);
-	(void)munmap(link, sizeof(*link));
+	close_all(link);
 }
 
 #define ROUND_TRIP(probe, words, of_kind) \

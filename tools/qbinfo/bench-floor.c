@@ -129,7 +129,8 @@ static void *open_map(const struct bench_case *bench_case)
 
 	if (block && (mlock(block->dst, block->size) ||
 		      munlock(block->dst, block->size))) {
-		bench_set_reason("mlock of this size is refused");
+		bench_set_reason(
+			"mlock of this size is refused; a higher ulimit -l may allow it");
 		close_block(block);
 		block = NULL;
 	}

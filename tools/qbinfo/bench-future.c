@@ -93,7 +93,7 @@ static bool start_queue(struct queue *queue, bool is_held)
 		return false;
 	queue->core = subject_place_core(subject->placement);
 	if (!queue->core)
-		bench_set_reason("the core is no thread of this process");
+		bench_set_reason("/proc/self/task tells no thread of the core");
 	return queue->core;
 }
 

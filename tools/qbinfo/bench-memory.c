@@ -50,6 +50,7 @@ static void *open_memory(const struct bench_case *bench_case)
 	    !qbrt_pinned_memory_alloc(memory->subject->acc, QBRT_DTYPE_FLOAT32,
 				      shape, 2, NULL, &memory->matrix))
 		return memory;
+	bench_set_reason(qbrt_error_detail());
 	close_memory(memory);
 	return NULL;
 }
