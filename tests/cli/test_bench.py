@@ -386,7 +386,9 @@ def test_the_limit_is_for_what_hangs():
     env = {"QBRUNTIME_SOFT_FAULT": "hang:job=3"}
     done = cases.run(*INLINE, "--timeout", "0.2", "--json", env=env)
     assert done.returncode == 6, done
-    assert json.loads(done.stdout)["error"]["name"] == "busy"
+    error = json.loads(done.stdout)["error"]
+    assert error["name"] == "busy"
+    assert error["message"].endswith("ran out in infer.inline one")
 
 
 def _start(*words):

@@ -63,6 +63,9 @@ WRONG = [
     ("bench -d 0 -d 1", "one device"),
     ("bench --list --json", "text"),
     ("bench --list -o metric", "same columns"),
+    ("bench --list --seed 1", "does not go with --seed"),
+    ("bench --list -d 0", "does not go with --device"),
+    ("bench --list --baseline x", "does not go with --baseline"),
     ("bench --topic memory", "--topic"),
     ("list --seconds 1", "--seconds"),
     ("reset 0", "reset"),
@@ -183,9 +186,6 @@ def test_what_looks_like_json_and_is_an_argument_is_none(line):
     assert done.stderr
 
 
-HOLD = """import os, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
-os.execv(sys.argv[2], sys.argv[2:])
 # I10: nothing stands where a word of the line would
 @pytest.mark.parametrize(
     "words,told",
@@ -220,6 +220,9 @@ def test_a_long_name_takes_nothing_from_the_sentence(code, words, end):
     assert done.stderr.decode().endswith(f"{end}\n"), done.stderr[-200:]
 
 
+HOLD = """import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -231,6 +234,7 @@ def test_a_long_name_takes_nothing_from_the_sentence(code, words, end):
         (4, ["list", "--sysroot", "/"]),
         (4, ["model", cases.DIGITS]),
         (5, ["model", cases.DIGITS]),
+        (5, ["bench"]),
     ],
 )
 def test_a_shortage_of_descriptors_is_no_fault_of_the_input(limit, words):

@@ -8,13 +8,17 @@
 
 #include <errno.h>
 #include <json-c/json.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "qbinfo.h"
 
+#define SCHEMA "qbinfo/bench/1"
+
 struct baseline {
 	struct json_object *results; /* an array of records */
+	const char *wrong;           /* what is wrong with the file, or NULL */
 };
 
 /* ---- reading ---- */
@@ -35,40 +39,100 @@ static const char *get_text(struct json_object *object, const char *key)
 	return json_object_get_string(get(object, key, json_type_string)) ?: "";
 }
 
-/* A measured record, or one that says why it is none. */
-static bool is_record(struct json_object *object)
+/* Times, and the block of each. */
+static bool has_samples(struct json_object *object)
 {
-	return get(object, "metric", json_type_string) &&
-	       get(object, "placement", json_type_string) &&
-	       get(object, "environment", json_type_object) &&
-	       (get(object, "reason", json_type_string) ||
-		(get(object, "samples", json_type_array) &&
-		 get(object, "block", json_type_array)));
+	struct json_object *samples = get(object, "samples", json_type_array);
+	struct json_object *blocks = get(object, "block", json_type_array);
+	size_t num = samples ? json_object_array_length(samples) : 0;
+	bool is_good = num && blocks && num == json_object_array_length(blocks);
+
+	for (size_t i = 0; is_good && i < num; i++) {
+		struct json_object *sample =
+			json_object_array_get_idx(samples, i);
+		double value = json_object_get_double(sample);
+
+		is_good = (json_object_is_type(sample, json_type_double) ||
+			   json_object_is_type(sample, json_type_int)) &&
+			  isfinite(value) && value >= 0 &&
+			  json_object_is_type(
+				  json_object_array_get_idx(blocks, i),
+				  json_type_int);
+	}
+	return is_good;
 }
 
-static bool take_document(struct json_object *results,
+static struct json_object *find(const struct baseline *baseline,
+				const char *metric, const char *placement)
+{
+	size_t num = json_object_array_length(baseline->results);
+
+	for (size_t i = 0; i < num; i++) {
+		struct json_object *record =
+			json_object_array_get_idx(baseline->results, i);
+
+		if (!strcmp(get_text(record, "metric"), metric) &&
+		    !strcmp(get_text(record, "placement"), placement))
+			return record;
+	}
+	return NULL;
+}
+
+/* A measured record, or one that says why it is none. */
+static bool take_record(struct baseline *baseline, struct json_object *record)
+{
+	const char *metric = get_text(record, "metric");
+	const char *placement = get_text(record, "placement");
+
+	if (!*metric || !*placement ||
+	    !get(record, "environment", json_type_object))
+		return false;
+	if (find(baseline, metric, placement)) {
+		baseline->wrong =
+			inventory_format("it has %s %s twice, and one run is "
+					 "compared with",
+					 metric, placement);
+		return false;
+	}
+	if (!get(record, "reason", json_type_string) &&
+	    (strcmp(get_text(record, "unit"), "ns") != 0 ||
+	     !has_samples(record))) {
+		baseline->wrong = inventory_format(
+			"of %s %s samples in ns were expected, with the block "
+			"of each",
+			metric, placement);
+		return false;
+	}
+	return !json_object_array_add(baseline->results,
+				      json_object_get(record));
+}
+
+static bool take_document(struct baseline *baseline,
 			  struct json_object *document)
 {
 	struct json_object *list = get(document, "results", json_type_array);
 	size_t num = list ? json_object_array_length(list) : 1;
+	const char *schema = get_text(document, "schema");
 
-	for (size_t i = 0; i < num; i++) {
-		struct json_object *record =
-			list ? json_object_array_get_idx(list, i) : document;
-
-		if (!is_record(record))
-			return false;
-		(void)json_object_array_add(results, json_object_get(record));
+	if (list && strcmp(schema, SCHEMA) != 0) {
+		baseline->wrong = inventory_format(
+			"its schema is %s, and " SCHEMA " was expected",
+			*schema ? schema : "none");
+		return false;
 	}
+	for (size_t i = 0; i < num; i++)
+		if (!take_record(baseline,
+				 list ? json_object_array_get_idx(list, i)
+				      : document))
+			return false;
 	return true;
 }
 
 /* One document, or one on each line, the last of which may tell a failure. */
-static bool take_all(struct json_object *results, const char *text,
-		     size_t length)
+static bool take_all(struct baseline *baseline, const char *text, size_t length)
 {
 	struct json_tokener *tokener = json_tokener_new();
-	bool is_good = tokener && length < INT32_MAX;
+	bool is_good = tokener;
 
 	while (is_good && length) {
 		struct json_object *document =
@@ -79,7 +143,7 @@ static bool take_all(struct json_object *results, const char *text,
 				  !get(document, "results", json_type_array);
 
 		is_good = document &&
-			  (is_failure || take_document(results, document));
+			  (is_failure || take_document(baseline, document));
 		json_object_put(document);
 		text += used;
 		length -= used;
@@ -89,7 +153,7 @@ static bool take_all(struct json_object *results, const char *text,
 	}
 	if (tokener)
 		json_tokener_free(tokener);
-	return is_good && json_object_array_length(results);
+	return is_good && json_object_array_length(baseline->results);
 }
 
 static char *read_whole(const char *path, size_t *length)
@@ -98,11 +162,15 @@ static char *read_whole(const char *path, size_t *length)
 	char *text = NULL;
 	FILE *copy = file ? open_memstream(&text, length) : NULL;
 	char part[65536];
-	size_t num;
+	size_t num, left = INT32_MAX; /* json-c takes no more */
 	bool is_good = copy;
 
-	while (is_good && (num = fread(part, 1, sizeof(part), file)))
-		is_good = fwrite(part, 1, num, copy) == num;
+	while (is_good && (num = fread(part, 1, sizeof(part), file))) {
+		is_good = num < left && fwrite(part, 1, num, copy) == num;
+		if (num >= left)
+			errno = EFBIG;
+		left -= num;
+	}
 	is_good = is_good && !ferror(file);
 	if (copy)
 		(void)fclose(copy);
@@ -130,37 +198,30 @@ int baseline_read(const char *path, struct baseline **baseline)
 	if (!text)
 		return fail(8, "%s cannot be read: %s", path, strerror(errno));
 	read->results = json_object_new_array();
-	is_good = take_all(read->results, text, length);
+	is_good = take_all(read, text, length);
 	free(text);
 	if (is_good) {
 		*baseline = read;
 		return 0;
 	}
 	baseline_free(read);
-	return fail(8,
-		    "%s is no earlier run: expected what bench prints "
-		    "as JSON",
-		    path);
+	return fail(
+		8, "%s is no earlier run: %s", path,
+		read->wrong
+			?: "expected what bench --json or --jsonl prints, without "
+			   "-o");
 }
 
 /* ---- comparing ---- */
 
-static struct json_object *find(const struct baseline *baseline,
-				const struct bench_result *result)
+bool baseline_has(const struct baseline *baseline,
+		  const struct bench_metric *metric,
+		  enum bench_placement placement)
 {
-	size_t num = json_object_array_length(baseline->results);
+	struct json_object *record =
+		find(baseline, metric->name, bench_placement_name(placement));
 
-	for (size_t i = 0; i < num; i++) {
-		struct json_object *record =
-			json_object_array_get_idx(baseline->results, i);
-
-		if (!strcmp(get_text(record, "metric"), result->metric->name) &&
-		    !strcmp(get_text(record, "placement"),
-			    bench_placement_name(result->placement)) &&
-		    get(record, "samples", json_type_array))
-			return record;
-	}
-	return NULL;
+	return get(record, "samples", json_type_array);
 }
 
 /* The median of each run of samples of one block; how many there are. */
@@ -204,19 +265,22 @@ static bool was_noisy(struct json_object *record)
 	int64_t num = json_object_get_int64(
 		get(environment, "noisy_blocks", json_type_int));
 
-	return blocks && 2 * num > (int64_t)json_object_array_length(blocks);
+	return blocks && num > (int64_t)json_object_array_length(blocks) / 2;
 }
 
 void baseline_compare(const struct baseline *baseline, struct record *record,
 		      const struct bench_result *result, uint64_t seed)
 {
-	struct json_object *earlier = find(baseline, result);
+	struct json_object *earlier =
+		find(baseline, result->metric->name,
+		     bench_placement_name(result->placement));
 	struct bench_interval interval;
 	const char *verdict;
 	double *medians;
 	size_t num;
 
-	if (!earlier || !result->series[0].num_samples)
+	if (!result->series[0].num_samples ||
+	    !baseline_has(baseline, result->metric, result->placement))
 		return;
 	num = json_object_array_length(
 		get(earlier, "samples", json_type_array));
@@ -224,7 +288,8 @@ void baseline_compare(const struct baseline *baseline, struct record *record,
 	num = make_medians(earlier, medians);
 	if (!num ||
 	    !bench_compare_runs(result->series[0].medians, result->num_rounds,
-				medians, num, seed, &interval))
+				medians, num, seed, &interval) ||
+	    !isfinite(interval.high))
 		return;
 	if (2 * result->num_noisy > result->num_blocks || was_noisy(earlier))
 		verdict = "noisy";

@@ -129,11 +129,21 @@ static int name(struct bench *bench, const struct bench_metric *metric,
 	struct record *record = records_add(&bench->request->inventory.results);
 
 	set_text(record, FIELD_RESULT_METRIC, metric->name);
+	/* those without have no target either, and lack nothing */
+	set_absent(record, FIELD_RESULT_ROW, REASON_ABSENT, NULL);
+	set_absent(record, FIELD_RESULT_TARGET, REASON_ABSENT, NULL);
 	set_text(record, FIELD_RESULT_ROW, metric->row);
 	set_text(record, FIELD_RESULT_PLACEMENT,
 		 bench_placement_name(placement));
 	set_text(record, FIELD_RESULT_TARGET, metric->target);
 	return 0;
+}
+
+static int is_in_baseline(struct bench *bench,
+			  const struct bench_metric *metric,
+			  enum bench_placement placement)
+{
+	return baseline_has(bench->baseline, metric, placement);
 }
 
 /* ---- measuring ---- */
@@ -171,6 +181,8 @@ static int measure(struct bench *bench, const struct bench_metric *metric,
 		(NUM_PAIRS * (1 + !!metric->floor + !!metric->peer));
 	bench_device = NULL;
 	/* who reads a line may take as long as he likes */
+	start_timer(request, inventory_format("%s %s", metric->name,
+					      bench_placement_name(placement)));
 	limit_each_step(request, &bench_num_steps);
 	err = bench_measure(metric, placement, &bench->options, &result);
 	limit_each_step(request, NULL);
@@ -222,8 +234,8 @@ static int check_status(enum qbrt_status status, int otherwise)
 	return fail_with(&what);
 }
 
-/* What opens now opens for every metric. */
-static int try_device(bool has_model)
+/* What opens now opens for every metric. is_own: digits, which is never bad. */
+static int try_device(bool has_model, bool is_own)
 {
 	struct qbrt_accelerator *acc = NULL;
 	int code = check_status(qbrt_accelerator_open(bench_setup.name,
@@ -231,7 +243,9 @@ static int try_device(bool has_model)
 				1);
 
 	qbrt_accelerator_close(acc);
-	return code || !has_model ? code : check_status(bench_model_try(), 8);
+	return code || !has_model
+		       ? code
+		       : check_status(bench_model_try(), is_own ? 1 : 8);
 }
 
 /* A bad file is refused as model refuses it. */
@@ -275,7 +289,7 @@ static int set_up(struct bench *bench)
 	bench_backend = find_backend(device);
 	bench_model_path =
 		path ?: inventory_format("%s/digits.qbm", folder ?: "");
-	return try_device(bench->has_set[NUM_SETS - 1]);
+	return try_device(bench->has_set[NUM_SETS - 1], !path);
 }
 
 static const char *join(char **argv)
@@ -287,11 +301,27 @@ static const char *join(char **argv)
 	return line;
 }
 
+/* One that has nothing of what is measured now is none to compare with. */
+static int read_baseline(struct bench *bench, const char *path)
+{
+	int code;
+
+	start_timer(bench->request, inventory_format("reading %s", path));
+	code = baseline_read(path, &bench->baseline);
+	start_timer(bench->request, "");
+	if (code || for_each(bench, is_in_baseline))
+		return code;
+	return fail(8,
+		    "%s has none of the metrics that are measured now; choose "
+		    "the same sets and placements, or another file",
+		    path);
+}
+
 static int measure_all(struct bench *bench)
 {
 	struct request *request = bench->request;
 	const char *path = request->value[OPTION_BASELINE];
-	int code = path ? baseline_read(path, &bench->baseline) : 0;
+	int code = path ? read_baseline(bench, path) : 0;
 
 	if (!code)
 		code = set_up(bench);
@@ -308,6 +338,27 @@ static int measure_all(struct bench *bench)
 		code = get_failure()->exit;
 	}
 	return code;
+}
+
+/* What the list of metrics does not honour. */
+static int check_list(const struct request *request)
+{
+	static const enum option others[] = {
+		OPTION_DEVICE,  OPTION_REQUIRE, OPTION_BASELINE,
+		OPTION_SECONDS, OPTION_SEED,
+	};
+
+	if (request->has[OPTION_JSON] || request->has[OPTION_JSONL] ||
+	    request->has[OPTION_OUTPUT])
+		return fail(2, "the list of metrics is text, and always the "
+			       "same columns");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (request->has[others[i]])
+			return fail(2,
+				    "the list of metrics measures nothing: it "
+				    "does not go with --%s",
+				    options_get_word(others[i]));
+	return 0;
 }
 
 int cmd_bench(struct request *request)
@@ -349,11 +400,10 @@ int cmd_bench(struct request *request)
 
 	if (code)
 		return code < 0 ? 0 : code;
-	if (is_list &&
-	    (request->has[OPTION_JSON] || request->has[OPTION_JSONL] ||
-	     request->has[OPTION_OUTPUT]))
-		return fail(2, "the list of metrics is text, and always the "
-			       "same columns");
+	if (is_list)
+		code = check_list(request);
+	if (code)
+		return code;
 	if (request->has[OPTION_OUTPUT])
 		bench.results->form = FORM_TABLE;
 	else if (request->style.is_json || request->style.is_jsonl)

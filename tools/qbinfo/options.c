@@ -46,6 +46,11 @@ const char *options_get_name(enum command command)
 	return commands[command].name;
 }
 
+const char *options_get_word(enum option option)
+{
+	return options[option].name;
+}
+
 const char *options_get_list(enum command command)
 {
 	return commands[command].list;
@@ -286,14 +291,14 @@ static int parse_words(struct request *request, int argc, char **argv)
 			code = parse_long(request, argv[i] + 2, next, &used);
 		else if (!is_ended && argv[i][0] == '-' && argv[i][1])
 			code = parse_short(request, argv[i] + 1, next, &used);
+		else if (!*argv[i])
+			return fail(2, "an argument is empty; qbinfo --help "
+				       "lists what can be asked for");
 		else if (!has_command) {
 			code = take_command(request, argv[i]);
 			has_command = true;
 		} else
 			add_word(&request->arguments, argv[i]);
-		else if (!*argv[i])
-			return fail(2, "an argument is empty; qbinfo --help "
-				       "lists what can be asked for");
 		if (code)
 			return code;
 		i += used;

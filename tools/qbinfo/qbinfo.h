@@ -51,6 +51,7 @@ int options_parse(struct request *request, int argc, char **argv);
 bool options_ask_for_json(int argc, char **argv);
 void options_print_help(FILE *out, const struct request *request);
 const char *options_get_name(enum command command);
+const char *options_get_word(enum option option);
 const char *options_get_list(enum command command);
 
 /* qbinfo.c: keeps the first failure, and gives its exit code back. */

@@ -164,8 +164,8 @@ static int find_device(struct request *request, const char *id,
 		num++;
 	}
 	if (num > 1)
-		return fail(3, "%s means several devices: %s", id,
-			    list_ids(devices->first, NULL));
+		return fail(3, "%s means several devices, name one of them: %s",
+			    id, list_ids(devices->first, NULL));
 	if (num)
 		return 0;
 	split_id(id, &name, &number);
@@ -180,8 +180,11 @@ static int find_device(struct request *request, const char *id,
 		if (!is_alias_of(name, own))
 			continue;
 		if (first_name && strcmp(first_name, own) != 0)
-			return fail(3, "%s means devices of several names: %s",
-				    id, list_ids(devices->first, name));
+			return fail(
+				3,
+				"%s means devices of several names, name one "
+				"of them: %s",
+				id, list_ids(devices->first, name));
 		first_name = own;
 		if (!*found &&
 		    (number < 0 ||
