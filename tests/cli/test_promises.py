@@ -251,7 +251,17 @@ def test_a_failed_write_is_a_failure(roots, command):
         with open("/dev/full", "wb") as out:
             done = cases.run(*words, *root, stdout=out)
         assert done.returncode == 1
-        assert b"standard output cannot be written" in done.stderr
+        assert done.stderr.count(b"standard output cannot be written") == 1
+
+
+# I12, I19: the exit has its sentence, also where there is another cause
+@pytest.mark.parametrize("words", [["doctor"], ["doctor", "-J"], ["show", "x", "-J"]])
+def test_a_failed_write_is_told_after_another_failure(roots, words):
+    with open("/dev/full", "wb") as out:
+        done = cases.run(*words, "--sysroot", roots / "noperm", stdout=out)
+    first, last = done.stderr.decode().splitlines()
+    assert done.returncode == 1 and "cannot be written" not in first
+    assert "standard output cannot be written" in last
 
 
 # I14

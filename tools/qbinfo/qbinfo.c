@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 	struct request *request = calloc(1, sizeof(*request));
 	double start = get_seconds();
 	bool is_json = options_ask_for_json(argc, argv);
-	int code, written;
+	int code, told, written;
 
 	/* bytes of names and tables do not depend on the user's locale */
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
@@ -311,11 +311,14 @@ int main(int argc, char **argv)
 		code = run(request);
 	stop_timer();
 	(void)fflush(request->out);
-	if (failure.exit)
+	told = failure.exit;
+	if (told)
 		say_failure(is_json, !output.length, request->out);
+	failure.exit = 0;
 	written = flush_output(request);
 	(void)fclose(request->out);
-	if (written && failure.exit == 1 && !code)
+	/* the exit is 1 then, whatever was told before */
+	if (written && told != 1)
 		say_failure(false, false, NULL);
 	if (request->has[OPTION_VERBOSE])
 		(void)fprintf(stderr, "qbinfo: took %.3f s\n",
