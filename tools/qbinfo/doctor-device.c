@@ -13,21 +13,22 @@
 #include "source.h"
 
 #define VENDOR 0x209f
+#define PCI_DEVICES "sys/bus/pci/devices"
 
 /* Addresses of PCI devices of the vendor, or NULL. */
 static const char *find_hardware(void)
 {
 	char **names;
-	size_t num = source_list("sys/bus/pci/devices", &names);
+	size_t num = source_list(PCI_DEVICES, &names);
 	const char *found = NULL;
 
 	for (size_t i = 0; i < num; i++) {
 		uint64_t vendor;
 
-		if (source_read_number(
-			    inventory_format("sys/bus/pci/devices/%s/vendor",
-					     names[i]),
-			    &vendor) ||
+		if (source_read_number(inventory_format(PCI_DEVICES
+							"/%s/vendor",
+							names[i]),
+				       &vendor) ||
 		    vendor != VENDOR)
 			continue;
 		found = found ? inventory_format("%s, %s", found, names[i])
@@ -98,6 +99,10 @@ void doctor_check_node(struct doctor *doctor)
 				    "made a node",
 				    hardware),
 			    "E-NODE-1", "sudo modprobe qbnpu");
+	} else if (source_is_denied(PCI_DEVICES)) {
+		doctor_skip(doctor, "node",
+			    "/" PCI_DEVICES " cannot be read, so whether there "
+			    "is NPU hardware is not known");
 	} else if (!vendor_node) {
 		doctor_ok(doctor, "node",
 			  doctor->inventory->devices.num

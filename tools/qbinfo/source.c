@@ -315,6 +315,15 @@ size_t source_list(const char *path, char ***names)
 	return num;
 }
 
+bool source_is_denied(const char *path)
+{
+	int fd = open_below(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd < 0 && get_read_error(fd) == -EACCES;
+}
+
 bool source_stat(const char *path, struct stat *info)
 {
 	int fd = open_below(path, O_PATH);

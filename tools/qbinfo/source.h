@@ -57,6 +57,8 @@ char *source_read_target(const char *path);
 char *source_read_link(const char *path);
 /* Names in a folder in the order of versionsort; none if there is none. */
 size_t source_list(const char *path, char ***names);
+/* Whether a folder is there and may not be read. */
+bool source_is_denied(const char *path);
 bool source_stat(const char *path, struct stat *info);
 /* Whether a marker is there: an empty file in a capture. */
 bool source_has_marker(const char *path);
