@@ -32,6 +32,20 @@ def test_list_is_for_while_read(roots):
     assert all(len(line.split()) == 4 for line in crowd)
 
 
+# I34: a person learns what to do, and by doctor why
+def test_no_device_is_told_beside_the_lines():
+    env = {"QBRUNTIME_SOFT_DEVICES": "none"}
+    done = cases.run("list", env=env)
+    assert (done.returncode, done.stdout) == (0, b"")
+    told = done.stderr.decode()
+    assert "QBRUNTIME_SOFT_DEVICES=aries asks for a software NPU" in told
+    assert told.count("\n") == 1 and "qbinfo doctor tells why" in told
+    quiet = cases.run("list", "-q", env=env)
+    assert (quiet.stdout, quiet.stderr) == (b"", b"")
+    why = cases.run("doctor", env=env).stdout.decode()
+    assert "QBRUNTIME_SOFT_DEVICES is none" in why
+
+
 # I35
 def test_the_order_is_that_of_names_and_numbers(roots, tree):
     ids = [

@@ -8,6 +8,17 @@ static const enum field_id device_fields[] = { FIELD_ID, FIELD_BUS, FIELD_KIND,
 static const enum field_id drm_fields[] = { FIELD_DRM_NODE, FIELD_DRM_TYPE,
 					    FIELD_DRM_DRIVER, FIELD_DRM_BUS };
 
+/* For people: who reads lines sees that there are none. */
+static void tell_none(const struct request *request)
+{
+	if (!request->inventory.devices.num && !request->has[OPTION_QUIET])
+		(void)fputs("qbinfo: no NPU is visible, neither hardware nor "
+			    "software; qbinfo doctor tells why, and "
+			    "QBRUNTIME_SOFT_DEVICES=aries asks for a software "
+			    "NPU\n",
+			    stderr);
+}
+
 int cmd_list(struct request *request)
 {
 	struct inventory *inventory = &request->inventory;
@@ -42,5 +53,7 @@ int cmd_list(struct request *request)
 	if (is_json && !request->has[OPTION_OUTPUT])
 		select_all(request, part->list, part);
 	code = select_devices(request, &request->devices);
+	if (!code && !is_drm && !is_json)
+		tell_none(request);
 	return code ? code : show_document(request, &document);
 }

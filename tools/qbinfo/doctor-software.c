@@ -65,6 +65,19 @@ static void try_software(struct doctor *doctor, const struct record *device,
 	qbrt_accelerator_close(acc);
 }
 
+/* What else hides it is told by the check visibility. */
+static const char *explain_none(const struct doctor *doctor)
+{
+	const char *soft = environment_get("QBRUNTIME_SOFT_DEVICES");
+
+	if (doctor->inventory->has_hardware)
+		return "hardware is used, no software NPU";
+	return soft && !strcmp(soft, "none")
+		       ? "no software NPU: QBRUNTIME_SOFT_DEVICES is none, "
+			 "aries would give one"
+		       : "no software NPU is visible";
+}
+
 void doctor_check_software(struct doctor *doctor)
 {
 	const struct record *device = doctor->inventory->devices.first;
@@ -76,10 +89,7 @@ void doctor_check_software(struct doctor *doctor)
 		doctor_skip(doctor, "software",
 			    "a captured system has nothing to run");
 	else if (!device)
-		doctor_skip(doctor, "software",
-			    doctor->inventory->has_hardware
-				    ? "hardware is used, no software NPU"
-				    : "no software NPU is visible");
+		doctor_skip(doctor, "software", explain_none(doctor));
 	else if (!qbrt_get_data_dir())
 		doctor_fail(doctor, 10, "software",
 			    "the folder of digits.qbm is not beside the "
