@@ -16,7 +16,8 @@ static const enum field_id drm_fields[] = { FIELD_DRM_NODE, FIELD_DRM_TYPE,
 
 static const char *get_note(const struct inventory *inventory)
 {
-	const char *drm = inventory->drm_nodes.num ? "" : " No other DRM node.";
+	const char *drm =
+		inventory->drm_nodes.num ? "" : "\nNo other DRM node.";
 
 	if (inventory->has_hardware)
 		return NULL;
