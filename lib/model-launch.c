@@ -205,10 +205,11 @@ refuse_program(const struct qbrt_model *model, const struct qbrt_device *device,
 	if (err == -ENOEXEC)
 		return qbrt_fail_errno(
 			QBRT_AT_PROGRAM_CREATE, err,
-			"%s: %s refuses program %u by rule V%02u: command %d "
-			"(%s), operand %d, limit %llu",
+			"%s: %s refuses program %u by rule V%02u: command "
+			"%d%s%s%s, operand %d, limit %llu",
 			model->name, device->id, instance, in->rule,
-			(int)in->command, node, (int)in->operand,
+			(int)in->command, *node ? " (" : "", node,
+			*node ? ")" : "", (int)in->operand,
 			(unsigned long long)in->limit);
 	if (err == -EOPNOTSUPP && in->rule == 4)
 		return qbrt_fail_errno(QBRT_AT_PROGRAM_CREATE, err,
@@ -222,10 +223,10 @@ refuse_program(const struct qbrt_model *model, const struct qbrt_device *device,
 		return qbrt_fail_errno(
 			QBRT_AT_PROGRAM_CREATE, err,
 			"%s: %s has no kernel for opcode 0x%04x of program %u, "
-			"command %u (%s)",
+			"command %u%s%s%s",
 			model->name, device->id,
 			get_opcode(program, in->command), instance, in->command,
-			node);
+			*node ? " (" : "", node, *node ? ")" : "");
 	if (err == -ENOMEM)
 		return qbrt_fail_errno(
 			QBRT_AT_PROGRAM_CREATE, err,

@@ -215,8 +215,14 @@ START_TEST(an_opcode_without_a_kernel_is_named)
 	ck_assert_status(qbrt_model_launch(model, acc),
 			 QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE);
 	ck_assert_detail("opcode 0x0030");
-	ck_assert_detail("resize_node");
+	ck_assert_detail("(resize_node)");
 	ck_assert_uint_eq(get_memory_free(acc), free);
+	qbrt_model_free(model);
+	spec.node = NULL;
+	model = models_load(&spec);
+	ck_assert_status(qbrt_model_launch(model, acc),
+			 QBRT_MODEL_IS_NOT_SUPPORTED_HARDWARE);
+	ck_assert_ptr_null(strchr(qbrt_error_detail(), '('));
 	qbrt_model_free(model);
 	qbrt_accelerator_close(acc);
 	prog_end(&prog);
