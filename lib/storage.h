@@ -214,6 +214,14 @@ static inline bool qbrt_storage_is_valid(const struct qbrt_storage *storage)
 				    memory_order_acquire) == QBRT_OK;
 }
 
+/* Nobody writes it or waits to, and its contents count: as of now. */
+static inline bool qbrt_storage_is_readable(const struct qbrt_storage *storage)
+{
+	return !(atomic_load(&storage->uses) &
+		 (QBRT_STORAGE_WRITER | QBRT_STORAGE_WAITING_WRITER)) &&
+	       qbrt_storage_is_valid(storage);
+}
+
 static inline void qbrt_storage_validate(struct qbrt_storage *storage)
 {
 	atomic_store_explicit(&storage->invalid_status, QBRT_OK,

@@ -19,8 +19,9 @@
 #define MAX_STRUCT_NBYTES 4096
 
 /* Q731: a shorter struct is filled up, a longer one must be zero beyond. */
-static enum qbrt_status read_struct(const void *given, size_t size,
-				    const char *name, void *to, size_t known)
+static inline enum qbrt_status read_struct(const void *given, size_t size,
+					   const char *name, void *to,
+					   size_t known)
 {
 	const unsigned char *bytes = given;
 
@@ -35,8 +36,12 @@ static enum qbrt_status read_struct(const void *given, size_t size,
 				"byte %zu of struct %s is not known to "
 				"this version",
 				i, name);
-	memset(to, 0, known);
-	memcpy(to, given, size < known ? size : known);
+	if (size >= known) {
+		memcpy(to, given, known);
+	} else {
+		memset(to, 0, known);
+		memcpy(to, given, size);
+	}
 	return QBRT_OK;
 }
 
@@ -229,7 +234,8 @@ static void delete_own_legacy(struct DLManagedTensor *managed)
 static void fill(DLTensor *to, const struct qbrt_tensor *tensor, int64_t *shape,
 		 int64_t *counts)
 {
-	to->data = qbrt_tensor_get_first_element(tensor);
+	to->data = tensor->data ? (char *)tensor->data + tensor->byte_offset
+				: NULL;
 	to->device.device_type = (DLDeviceType)tensor->device.type;
 	to->device.device_id = tensor->device.id;
 	to->ndim = (int32_t)tensor->ndim;
@@ -265,8 +271,9 @@ static enum qbrt_status check_counts(const struct qbrt_tensor *tensor)
 static struct export *wrap(const struct qbrt_tensor *tensor,
 			   atomic_ulong *counter)
 {
-	size_t nbytes = tensor->ndim * sizeof(*tensor->shape);
-	struct export *block = malloc(sizeof(*block) + 2 * nbytes);
+	/* of shape and counts, which lie together */
+	size_t nbytes = 2 * tensor->ndim * sizeof(*tensor->shape);
+	struct export *block = malloc(sizeof(*block) + nbytes);
 
 	if (!block) {
 		(void)qbrt_fail_errno(QBRT_AT_EXPORT, -ENOMEM,
@@ -274,7 +281,6 @@ static struct export *wrap(const struct qbrt_tensor *tensor,
 		return NULL;
 	}
 	memcpy(block->extents, tensor->shape, nbytes);
-	memcpy(block->extents + tensor->ndim, tensor->counts, nbytes);
 	block->storage = qbrt_storage_ref(tensor->storage);
 	block->counter = counter;
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
@@ -380,11 +386,7 @@ take_source(const struct qbrt_tensor *tensor,
 	if (is_copied)
 		return qbrt_tensor_copy(tensor, NULL, copy);
 	status = check_counts(tensor);
-	if (!status)
-		status = qbrt_tensor_begin_read(tensor);
-	if (!status)
-		qbrt_tensor_end_read(tensor);
-	return status;
+	return status ? status : qbrt_tensor_wait_readable(tensor);
 }
 
 QBRT_API enum qbrt_status
@@ -485,12 +487,11 @@ qbrt_tensor_borrow_dlpack(const struct qbrt_tensor *tensor, void *dl_tensor)
 	if (!status)
 		status = check_counts(tensor);
 	if (!status)
-		status = qbrt_tensor_begin_read(tensor);
+		status = qbrt_tensor_wait_readable(tensor);
 	if (status)
 		return status;
-	qbrt_tensor_end_read(tensor);
-	/* shape, which lies before strides; its reader does not write it */
-	fill(dl_tensor, tensor, tensor->strides - tensor->ndim, tensor->counts);
+	/* shape, which lies before counts; its reader does not write it */
+	fill(dl_tensor, tensor, tensor->counts - tensor->ndim, tensor->counts);
 	qbrt_count(exports_borrowed);
 	return QBRT_OK;
 }

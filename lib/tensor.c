@@ -24,8 +24,8 @@ struct qbrt_tensor *qbrt_tensor_alloc(size_t ndim)
 		return NULL;
 	}
 	tensor->ndim = ndim;
-	tensor->strides = tensor->shape + ndim;
-	tensor->counts = tensor->strides + ndim;
+	tensor->counts = tensor->shape + ndim;
+	tensor->strides = tensor->counts + ndim;
 	return tensor;
 }
 

@@ -23,8 +23,8 @@ struct qbrt_tensor {
 	size_t itemsize;
 	size_t num_elements;
 	size_t nbytes;
-	int64_t *strides; /* bytes; behind shape */
-	int64_t *counts;  /* the same in elements, behind strides */
+	int64_t *counts;  /* strides in elements; behind shape */
+	int64_t *strides; /* bytes; behind counts */
 	bool has_counts;  /* each is a whole number */
 	int64_t shape[];
 };
@@ -48,6 +48,23 @@ void qbrt_tensor_finish(struct qbrt_tensor *tensor,
  */
 enum qbrt_status qbrt_tensor_begin_read(const struct qbrt_tensor *tensor);
 void qbrt_tensor_end_read(const struct qbrt_tensor *tensor);
+
+/* Both in one, for who hands out the memory: waits, and leaves no use. */
+static inline enum qbrt_status
+qbrt_tensor_wait_readable(const struct qbrt_tensor *tensor)
+{
+	const struct qbrt_storage *storage = tensor->storage;
+	enum qbrt_status status;
+
+	/* as most find it, for which no use is taken */
+	if (!storage->device || (!qbrt_device_is_inherited(storage->device) &&
+				 qbrt_storage_is_readable(storage)))
+		return QBRT_OK;
+	status = qbrt_tensor_begin_read(tensor);
+	if (!status)
+		qbrt_tensor_end_read(tensor);
+	return status;
+}
 
 /* QBRT_NOT_IMPLEMENTED but for NULL. */
 enum qbrt_status qbrt_tensor_check_stream(const struct qbrt_stream *stream);
