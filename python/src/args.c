@@ -19,21 +19,6 @@ static const char *const dtype_names[QBPY_NUM_DTYPES] = {
 	[QBRT_DTYPE_BFLOAT16] = "bfloat16",
 };
 
-int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
-		   const char *name, PyObject **object)
-{
-	Py_ssize_t num = PyTuple_Size(args);
-	PyObject *named = kw ? PyDict_GetItemString(kw, name) : NULL;
-
-	if (num + (kw ? PyDict_Size(kw) : 0) != 1 || (!num && !named)) {
-		PyErr_Format(PyExc_TypeError, "%s() takes one argument, %s",
-			     function, name);
-		return -1;
-	}
-	*object = num ? PyTuple_GetItem(args, 0) : named;
-	return 0;
-}
-
 int qbpy_has(PyObject *object, const char *name)
 {
 	PyObject *attribute = PyObject_GetAttrString(object, name);
@@ -62,8 +47,14 @@ static int raise_kind(const char *name, const char *kind, PyObject *object)
 int qbpy_parse_int(PyObject *object, const char *name, long long *value)
 {
 	PyObject *number;
-	int overflow;
+	int overflow = 0;
 
+	/* as most are; what does not fit goes the long way */
+	if (PyLong_CheckExact(object)) {
+		*value = PyLong_AsLongLongAndOverflow(object, &overflow);
+		if (!overflow)
+			return 0;
+	}
 	if (PyBool_Check(object) || !PyIndex_Check(object))
 		return raise_kind(name, "an int", object);
 	number = PyNumber_Index(object);

@@ -8,12 +8,24 @@
 
 #include "module.h"
 
+#include <stddef.h>
+
 /* Tensor */
 struct qbpy_tensor {
 	PyObject_HEAD struct qbpy_state *state;
 	struct qbrt_tensor *tensor;
 	PyObject *weakrefs;
 };
+
+_Static_assert(offsetof(struct qbpy_tensor, state) ==
+		       offsetof(struct qbpy_pinned, state),
+	       "found alike");
+
+/* Of a Tensor or PinnedMemory. */
+static inline struct qbpy_state *qbpy_bridged_state(PyObject *object)
+{
+	return ((struct qbpy_tensor *)object)->state;
+}
 
 /* tensor.c */
 int qbpy_add_tensor(PyObject *module);
@@ -37,8 +49,34 @@ struct qbpy_source {
 	const struct qbrt_tensor *tensor;
 	struct qbpy_native *native; /* NULL: a Tensor */
 };
-int qbpy_find_source(struct qbpy_state *state, PyObject *object,
-		     struct qbpy_source *source);
+/* PinnedMemory whose tensor is still to be made, or of a derived class. */
+int qbpy_find_rare_source(struct qbpy_state *state, PyObject *object,
+			  struct qbpy_source *source);
+static inline int qbpy_find_source(struct qbpy_state *state, PyObject *object,
+				   struct qbpy_source *source)
+{
+	source->state = state;
+	source->native = NULL;
+	if (Py_IS_TYPE(object, state->types[QBPY_TENSOR])) {
+		source->tensor = ((struct qbpy_tensor *)object)->tensor;
+		return 0;
+	}
+	if (!Py_IS_TYPE(object, state->types[QBPY_PINNED_MEMORY]))
+		return qbpy_find_rare_source(state, object, source);
+	source->native = ((struct qbpy_pinned *)object)->native;
+	source->tensor = source->native->tensor;
+	if (source->tensor && !source->native->is_freed)
+		return 0;
+	return qbpy_find_rare_source(state, object, source);
+}
+
+/* No job can be writing it: what waits for that keeps the GIL. */
+static inline bool qbpy_is_short(const struct qbpy_source *source)
+{
+	return source->native ? qbpy_is_alone(source->native)
+			      : !qbrt_tensor_get_device(source->tensor);
+}
+
 int qbpy_export_struct(const struct qbpy_source *source,
 		       const struct qbrt_tensor_export_options *options,
 		       struct DLManagedTensorVersioned **managed);
@@ -53,14 +91,6 @@ extern const char qbpy_dlpack_doc[];
 extern const char qbpy_dlpack_device_doc[];
 
 /* dlpack_import.c, interface_import.c */
-/* What imports ask for each time, as str objects that live with the module. */
-enum qbpy_name {
-	QBPY_NAME_DLPACK,
-	QBPY_NAME_DLPACK_DEVICE,
-	QBPY_NAME_EXCHANGE,
-	QBPY_NAME_MAX_VERSION,
-	QBPY_NUM_NAMES
-};
 /* Gives Tensor its static methods. */
 int qbpy_add_imports(PyObject *module, PyTypeObject *type);
 /* Takes managed when it succeeds. */
@@ -72,6 +102,7 @@ int qbpy_check_interpreter(struct qbpy_state *state);
 /* exchange.c */
 /* Gives Tensor and PinnedMemory the table. */
 int qbpy_add_exchange(struct qbpy_state *state);
+void qbpy_forget_exchange(const struct qbpy_state *state);
 /* The table of an object's type, which is never freed; NULL: none to use. */
 int qbpy_find_exchange(struct qbpy_state *state, PyObject *object,
 		       const void **exchange);

@@ -25,8 +25,8 @@
 #define MAX_DRAIN_S 2
 
 static struct {
-	pthread_mutex_t lock; /* guards the next two */
-	bool is_closed;
+	pthread_mutex_t lock;  /* guards the next two */
+	atomic_bool is_closed; /* read without it where nobody comes in */
 	unsigned int num_inside;
 	pthread_cond_t emptied; /* CLOCK_MONOTONIC */
 } gate = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -148,12 +148,7 @@ int qbpy_open_gate(struct qbpy_state *state)
 
 bool qbpy_is_ending(void)
 {
-	bool is_closed;
-
-	lock_gate();
-	is_closed = gate.is_closed;
-	unlock_gate();
-	return is_closed;
+	return atomic_load(&gate.is_closed);
 }
 
 /* A release may drop a Tensor, which comes back here: the drain goes on. */

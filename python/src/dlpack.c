@@ -14,8 +14,8 @@
 
 #include <stdlib.h>
 
-#define LEGACY_NAME "dltensor"
-#define VERSIONED_NAME "dltensor_versioned"
+static const char legacy_name[] = "dltensor";
+static const char versioned_name[] = "dltensor_versioned";
 
 /* The arguments of __dlpack__. */
 struct request {
@@ -102,10 +102,17 @@ static union managed wrap(struct wrapped *wrapped, union managed inner,
 static bool may_take_long(const struct qbpy_source *source,
 			  const struct qbrt_tensor_export_options *options)
 {
-	if (options->copy == QBRT_COPY_ALWAYS || options->device.type)
+	struct qbrt_dlpack_device own;
+
+	if (options->copy == QBRT_COPY_ALWAYS)
 		return true;
-	return source->native ? !qbpy_is_alone(source->native)
-			      : qbrt_tensor_get_device(source->tensor) != NULL;
+	if (options->device.type) {
+		own = qbrt_tensor_get_dlpack_device(source->tensor);
+		if (options->device.type != own.type ||
+		    options->device.id != own.id)
+			return true;
+	}
+	return !qbpy_is_short(source);
 }
 
 /* is_long: without the GIL. */
@@ -143,7 +150,7 @@ static int export_wrapped(const struct qbpy_source *source,
 	}
 	status = export_one(source->tensor, options, is_versioned, is_long,
 			    managed);
-	if (!status && !PyErr_Occurred()) {
+	if (!status && !(is_long && PyErr_Occurred())) {
 		if (wrapped)
 			*managed = wrap(wrapped, *managed, is_versioned);
 		return 0;
@@ -156,17 +163,22 @@ static int export_wrapped(const struct qbpy_source *source,
 	return -1;
 }
 
-/* In a use of pinned memory, which another thread may free meanwhile. */
+/*
+ * What takes long is in a use of pinned memory, which another thread may free
+ * meanwhile.
+ */
 static int export_in_use(const struct qbpy_source *source,
 			 const struct qbrt_tensor_export_options *options,
 			 bool is_versioned, union managed *managed)
 {
-	bool is_long = may_take_long(source, options);
 	int ret;
 
+	if (!may_take_long(source, options))
+		return export_wrapped(source, options, is_versioned, false,
+				      managed);
 	if (source->native)
 		qbpy_begin_use(source->native);
-	ret = export_wrapped(source, options, is_versioned, is_long, managed);
+	ret = export_wrapped(source, options, is_versioned, true, managed);
 	if (source->native)
 		qbpy_end_use(source->native);
 	return ret;
@@ -184,31 +196,34 @@ int qbpy_export_struct(const struct qbpy_source *source,
 	return 0;
 }
 
-/* It may run while an exception unwinds a frame, which stays as it is. */
+/*
+ * The struct of a capsule that nobody has consumed. It may run while an
+ * exception unwinds a frame, which neither this nor our deleters touch.
+ */
+static void *get_unconsumed(PyObject *capsule, const char *expected)
+{
+	const char *name = PyCapsule_GetName(capsule);
+
+	if (name != expected && (!name || strcmp(name, expected)))
+		return NULL;
+	return PyCapsule_GetPointer(capsule, name);
+}
+
 static void destroy_versioned(PyObject *capsule)
 {
-	PyObject *type, *value, *traceback;
-	DLManagedTensorVersioned *managed;
+	DLManagedTensorVersioned *managed =
+		get_unconsumed(capsule, versioned_name);
 
-	if (!PyCapsule_IsValid(capsule, VERSIONED_NAME))
-		return; /* it was consumed */
-	PyErr_Fetch(&type, &value, &traceback);
-	managed = PyCapsule_GetPointer(capsule, VERSIONED_NAME);
-	managed->deleter(managed);
-	PyErr_Restore(type, value, traceback);
+	if (managed)
+		managed->deleter(managed);
 }
 
 static void destroy_legacy(PyObject *capsule)
 {
-	PyObject *type, *value, *traceback;
-	DLManagedTensor *managed;
+	DLManagedTensor *managed = get_unconsumed(capsule, legacy_name);
 
-	if (!PyCapsule_IsValid(capsule, LEGACY_NAME))
-		return;
-	PyErr_Fetch(&type, &value, &traceback);
-	managed = PyCapsule_GetPointer(capsule, LEGACY_NAME);
-	managed->deleter(managed);
-	PyErr_Restore(type, value, traceback);
+	if (managed)
+		managed->deleter(managed);
 }
 
 static PyObject *make_capsule(const struct qbpy_source *source,
@@ -222,10 +237,10 @@ static PyObject *make_capsule(const struct qbpy_source *source,
 		return NULL;
 	if (request->is_versioned) {
 		managed.versioned->version.minor = request->minor;
-		capsule = PyCapsule_New(managed.versioned, VERSIONED_NAME,
+		capsule = PyCapsule_New(managed.versioned, versioned_name,
 					destroy_versioned);
 	} else {
-		capsule = PyCapsule_New(managed.legacy, LEGACY_NAME,
+		capsule = PyCapsule_New(managed.legacy, legacy_name,
 					destroy_legacy);
 	}
 	if (!capsule)
@@ -235,26 +250,52 @@ static PyObject *make_capsule(const struct qbpy_source *source,
 
 /* ---- arguments ---- */
 
-static int parse_pair(PyObject *object, const char *name, long long pair[2])
+static bool is_absent(const PyObject *object)
 {
-	if (PyTuple_Check(object) && PyTuple_Size(object) == 2 &&
-	    !qbpy_parse_int(PyTuple_GetItem(object, 0), name, &pair[0]) &&
-	    !qbpy_parse_int(PyTuple_GetItem(object, 1), name, &pair[1]))
-		return 0;
-	if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
-		PyErr_Format(PyExc_TypeError,
-			     "%s is %R, expected a tuple of two ints", name,
-			     object);
-	return -1;
+	return !object || object == Py_None;
 }
 
-static int parse_max_version(PyObject *object, struct request *request)
+/*
+ * last: a consumer mostly passes the same tuple each time. It cannot change, if
+ * it and what is in it are of no derived class.
+ */
+static int parse_pair(PyObject *object, const char *name,
+		      struct qbpy_pair *last, long long numbers[2])
+{
+	PyObject *parts[2] = { NULL, NULL };
+
+	if (object == last->tuple) {
+		memcpy(numbers, last->numbers, sizeof(last->numbers));
+		return 0;
+	}
+	if (PyTuple_Check(object) && PyTuple_Size(object) == 2)
+		for (int i = 0; i < 2; i++)
+			parts[i] = PyTuple_GetItem(object, i);
+	if (!parts[0] || qbpy_parse_int(parts[0], name, &numbers[0]) ||
+	    qbpy_parse_int(parts[1], name, &numbers[1])) {
+		if (!PyErr_Occurred() ||
+		    PyErr_ExceptionMatches(PyExc_TypeError))
+			PyErr_Format(PyExc_TypeError,
+				     "%s is %R, expected a tuple of two ints",
+				     name, object);
+		return -1;
+	}
+	if (PyTuple_CheckExact(object) && PyLong_CheckExact(parts[0]) &&
+	    PyLong_CheckExact(parts[1])) {
+		memcpy(last->numbers, numbers, sizeof(last->numbers));
+		QBPY_REPLACE(last->tuple, Py_NewRef(object));
+	}
+	return 0;
+}
+
+static int parse_max_version(struct qbpy_state *state, PyObject *object,
+			     struct request *request)
 {
 	long long pair[2];
 
-	if (object == Py_None)
+	if (is_absent(object))
 		return 0;
-	if (parse_pair(object, "max_version", pair))
+	if (parse_pair(object, "max_version", &state->last.max_version, pair))
 		return -1;
 	if (pair[0] < 0 || pair[1] < 0) {
 		PyErr_Format(PyExc_ValueError,
@@ -273,9 +314,9 @@ static int parse_dl_device(struct qbpy_state *state, PyObject *object,
 {
 	long long pair[2];
 
-	if (object == Py_None)
+	if (is_absent(object))
 		return 0;
-	if (parse_pair(object, "dl_device", pair))
+	if (parse_pair(object, "dl_device", &state->last.dl_device, pair))
 		return -1;
 	if (pair[0] <= 0 || pair[0] > INT32_MAX || pair[1] < INT32_MIN ||
 	    pair[1] > INT32_MAX)
@@ -294,7 +335,7 @@ static int parse_copy(PyObject *object, struct request *request)
 {
 	bool is_copy;
 
-	if (object == Py_None)
+	if (is_absent(object))
 		return 0;
 	if (qbpy_parse_bool(object, "copy", &is_copy))
 		return -1;
@@ -310,65 +351,33 @@ enum {
 	NUM_ARGUMENTS
 };
 
-/* The arguments by place; what is not given is None. */
-static int sort_arguments(PyObject *const *args, Py_ssize_t num,
-			  PyObject *names, PyObject *sorted[NUM_ARGUMENTS])
-{
-	static const char *const known[NUM_ARGUMENTS] = { "stream",
-							  "max_version",
-							  "dl_device", "copy" };
-	Py_ssize_t num_named = names ? PyTuple_Size(names) : 0;
-
-	if (num > NUM_ARGUMENTS) {
-		PyErr_Format(PyExc_TypeError,
-			     "__dlpack__() takes at most 4 arguments, got %zd",
-			     num);
-		return -1;
-	}
-	for (Py_ssize_t i = 0; i < NUM_ARGUMENTS; i++)
-		sorted[i] = i < num ? args[i] : NULL;
-	for (Py_ssize_t i = 0; i < num_named; i++) {
-		PyObject *name = PyTuple_GetItem(names, i);
-		int at = 0;
-
-		while (at < NUM_ARGUMENTS &&
-		       PyUnicode_CompareWithASCIIString(name, known[at]))
-			at++;
-		if (at == NUM_ARGUMENTS || sorted[at]) {
-			PyErr_Format(PyExc_TypeError,
-				     at == NUM_ARGUMENTS
-					     ? "__dlpack__() has no argument "
-					       "%R"
-					     : "__dlpack__() got %R twice",
-				     name);
-			return -1;
-		}
-		sorted[at] = args[num + i];
-	}
-	for (Py_ssize_t i = 0; i < NUM_ARGUMENTS; i++)
-		if (!sorted[i])
-			sorted[i] = Py_None;
-	return 0;
-}
-
 static int parse_request(struct qbpy_state *state, PyObject *const *args,
 			 Py_ssize_t num, PyObject *names,
 			 struct request *request)
 {
-	PyObject *sorted[NUM_ARGUMENTS];
+	static const struct qbpy_signature signature = {
+		.function = "__dlpack__",
+		.num = NUM_ARGUMENTS,
+		.num_places = NUM_ARGUMENTS,
+		.names = { QBPY_NAME_STREAM, QBPY_NAME_MAX_VERSION,
+			   QBPY_NAME_DL_DEVICE, QBPY_NAME_COPY },
+	};
+	PyObject *sorted[QBPY_MAX_ARGUMENTS];
 
 	*request = (struct request){
 		.minor = DLPACK_MINOR_VERSION,
 		.options = { .size = sizeof(request->options) },
 	};
-	return sort_arguments(args, num, names, sorted) ||
-			       parse_max_version(sorted[MAX_VERSION],
+	return qbpy_sort_arguments(state, &signature, args, num, names,
+				   sorted) ||
+			       parse_max_version(state, sorted[MAX_VERSION],
 						 request) ||
 			       parse_dl_device(state, sorted[DL_DEVICE],
 					       request) ||
 			       parse_copy(sorted[COPY], request) ||
-			       qbpy_parse_stream(sorted[STREAM],
-						 QBPY_STREAM_OF_EXPORT)
+			       (!is_absent(sorted[STREAM]) &&
+				qbpy_parse_stream(sorted[STREAM],
+						  QBPY_STREAM_OF_EXPORT))
 		       ? -1
 		       : 0;
 }
@@ -391,12 +400,12 @@ const char qbpy_dlpack_device_doc[] =
 PyObject *qbpy_dlpack(PyObject *object, PyObject *const *args, Py_ssize_t num,
 		      PyObject *names)
 {
-	struct qbpy_state *state = qbpy_get_state(Py_TYPE(object));
+	struct qbpy_state *state = qbpy_bridged_state(object);
 	struct qbpy_source source;
 	struct request request;
 
 	/* the arguments first: a stream's method may run anything */
-	if (!state || parse_request(state, args, num, names, &request) ||
+	if (parse_request(state, args, num, names, &request) ||
 	    qbpy_find_source(state, object, &source))
 		return NULL;
 	return make_capsule(&source, &request);
@@ -404,26 +413,20 @@ PyObject *qbpy_dlpack(PyObject *object, PyObject *const *args, Py_ssize_t num,
 
 PyObject *qbpy_dlpack_device(PyObject *object, PyObject *none)
 {
-	struct qbpy_state *state = qbpy_get_state(Py_TYPE(object));
+	struct qbpy_state *state = qbpy_bridged_state(object);
 	struct qbrt_dlpack_device device;
 	struct qbpy_source source;
 
 	(void)none;
-	if (!state || qbpy_find_source(state, object, &source))
+	if (qbpy_find_source(state, object, &source))
 		return NULL;
 	device = qbrt_tensor_get_dlpack_device(source.tensor);
 	return Py_BuildValue("(ii)", device.type, device.id);
 }
 
-int qbpy_find_source(struct qbpy_state *state, PyObject *object,
-		     struct qbpy_source *source)
+int qbpy_find_rare_source(struct qbpy_state *state, PyObject *object,
+			  struct qbpy_source *source)
 {
-	source->state = state;
-	source->native = NULL;
-	if (Py_IS_TYPE(object, state->types[QBPY_TENSOR])) {
-		source->tensor = ((struct qbpy_tensor *)object)->tensor;
-		return 0;
-	}
 	if (!PyObject_TypeCheck(object, state->types[QBPY_PINNED_MEMORY])) {
 		(void)qbpy_raise_type("a Tensor or PinnedMemory", object);
 		return -1;

@@ -21,7 +21,7 @@ static const struct qbrt_tensor_import_options options = {
 static PyObject *finish_import(struct qbpy_tensor *self,
 			       enum qbrt_status status)
 {
-	if (!status)
+	if (!status && PyErr_Occurred())
 		PyErr_Clear();
 	return qbpy_finish_tensor(self, status, NULL);
 }
@@ -84,26 +84,30 @@ static PyObject *import_exchange(struct qbpy_state *state, const void *exchange,
 
 static PyObject *import_capsule(struct qbpy_state *state, PyObject *capsule)
 {
+	const char *name = NULL;
 	PyObject *tensor;
 
-	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+	if (PyCapsule_CheckExact(capsule))
+		name = PyCapsule_GetName(capsule);
+	if (!name)
+		name = "";
+	if (!strcmp(name, "dltensor_versioned")) {
 		tensor = qbpy_import_struct(
-			state,
-			PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+			state, PyCapsule_GetPointer(capsule, name));
 		if (tensor &&
 		    PyCapsule_SetName(capsule, "used_dltensor_versioned"))
 			Py_CLEAR(tensor);
 		return tensor;
 	}
-	if (PyCapsule_IsValid(capsule, "dltensor")) {
-		tensor = import_legacy(
-			state, PyCapsule_GetPointer(capsule, "dltensor"));
+	if (!strcmp(name, "dltensor")) {
+		tensor = import_legacy(state,
+				       PyCapsule_GetPointer(capsule, name));
 		if (tensor && PyCapsule_SetName(capsule, "used_dltensor"))
 			Py_CLEAR(tensor);
 		return tensor;
 	}
-	if (PyCapsule_IsValid(capsule, "used_dltensor") ||
-	    PyCapsule_IsValid(capsule, "used_dltensor_versioned"))
+	if (!strcmp(name, "used_dltensor") ||
+	    !strcmp(name, "used_dltensor_versioned"))
 		PyErr_SetString(PyExc_ValueError,
 				"__dlpack__() gave a capsule that was consumed "
 				"before: each is good for one import");
@@ -113,8 +117,9 @@ static PyObject *import_capsule(struct qbpy_state *state, PyObject *capsule)
 	return NULL;
 }
 
-/* The two methods of DLPack. */
+/* An object, borrowed, and its two methods of DLPack. */
 struct producer {
+	PyObject *object;
 	PyObject *dlpack;
 	PyObject *dlpack_device;
 };
@@ -129,8 +134,7 @@ static void drop_producer(struct producer *producer)
 static PyObject *find_method(struct qbpy_state *state, PyObject *object,
 			     enum qbpy_name name)
 {
-	PyObject *method =
-		PyObject_GetAttr(object, PyTuple_GetItem(state->names, name));
+	PyObject *method = PyObject_GetAttr(object, state->names[name]);
 
 	if (!method && PyErr_ExceptionMatches(PyExc_AttributeError))
 		PyErr_Clear();
@@ -142,6 +146,7 @@ static int find_producer(struct qbpy_state *state, PyObject *object,
 			 struct producer *producer, const char **missing)
 {
 	*missing = "__dlpack__";
+	producer->object = object;
 	producer->dlpack_device = NULL;
 	producer->dlpack = find_method(state, object, QBPY_NAME_DLPACK);
 	if (producer->dlpack) {
@@ -189,28 +194,48 @@ static int check_device(struct qbpy_state *state,
 	return ret ? -1 : 0;
 }
 
-/* One call; a producer that does not know max_version is asked without. */
-static PyObject *call_producer(struct qbpy_state *state,
-			       const struct producer *producer)
+static PyObject *ask_versioned(struct qbpy_state *state, PyObject *dlpack)
 {
-	PyObject *version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION,
-					  DLPACK_MINOR_VERSION);
-	PyObject *none = version ? PyTuple_New(0) : NULL;
+	PyObject *none = PyTuple_New(0);
 	PyObject *kw = none ? PyDict_New() : NULL;
 	PyObject *capsule = NULL;
 
-	if (kw &&
-	    !PyDict_SetItem(
-		    kw, PyTuple_GetItem(state->names, QBPY_NAME_MAX_VERSION),
-		    version))
-		capsule = PyObject_Call(producer->dlpack, none, kw);
+	if (kw && !PyDict_SetItem(kw, state->names[QBPY_NAME_MAX_VERSION],
+				  state->max_version))
+		capsule = PyObject_Call(dlpack, none, kw);
 	Py_XDECREF(kw);
 	Py_XDECREF(none);
-	Py_XDECREF(version);
-	if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+	return capsule;
+}
+
+/* The C function behind __dlpack__; NULL: it may be another one each time. */
+static PyCFunction get_function(const struct producer *producer)
+{
+	if (!PyCFunction_CheckExact(producer->dlpack) ||
+	    PyCFunction_GetSelf(producer->dlpack) != producer->object)
+		return NULL;
+	return PyCFunction_GetFunction(producer->dlpack);
+}
+
+/*
+ * One call; a producer that does not know max_version is asked without, and
+ * one of the same C function (NumPy 1's) is not asked for it again.
+ */
+static PyObject *call_producer(struct qbpy_state *state,
+			       const struct producer *producer)
+{
+	PyCFunction function = get_function(producer);
+	PyObject *capsule;
+
+	if (!function || function != state->last.unversioned) {
+		capsule = ask_versioned(state, producer->dlpack);
+		if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError))
+			return capsule;
 		PyErr_Clear();
-		capsule = PyObject_CallNoArgs(producer->dlpack);
 	}
+	capsule = PyObject_CallNoArgs(producer->dlpack);
+	if (capsule && function)
+		state->last.unversioned = function;
 	return capsule;
 }
 
@@ -349,25 +374,52 @@ int qbpy_check_interpreter(struct qbpy_state *state)
 	return -1;
 }
 
-static int parse(PyObject *args, PyObject *kw, const char *format,
-		 PyObject **object)
-{
-	static char *keywords[] = { "obj", "stream", NULL };
-	PyObject *stream = Py_None;
+enum {
+	OBJ,
+	STREAM,
+	NUM_ARGUMENTS
+};
 
-	return !PyArg_ParseTupleAndKeywords(args, kw, format, keywords, object,
-					    &stream) ||
-			       qbpy_parse_stream(stream, QBPY_STREAM_OF_IMPORT)
-		       ? -1
-		       : 0;
+static const struct qbpy_signature of_as_tensor = {
+	.function = "as_tensor",
+	.num = NUM_ARGUMENTS,
+	.num_places = NUM_ARGUMENTS,
+	.names = { QBPY_NAME_OBJ, QBPY_NAME_STREAM },
+};
+
+static const struct qbpy_signature of_from_dlpack = {
+	.function = "from_dlpack",
+	.num = NUM_ARGUMENTS,
+	.num_places = NUM_ARGUMENTS,
+	.names = { QBPY_NAME_OBJ, QBPY_NAME_STREAM },
+};
+
+static int parse(struct qbpy_state *state,
+		 const struct qbpy_signature *signature, PyObject *const *args,
+		 Py_ssize_t num, PyObject *names, PyObject **object)
+{
+	PyObject *sorted[QBPY_MAX_ARGUMENTS];
+
+	if (qbpy_sort_arguments(state, signature, args, num, names, sorted))
+		return -1;
+	if (!sorted[OBJ]) {
+		PyErr_Format(PyExc_TypeError, "%s() needs obj",
+			     signature->function);
+		return -1;
+	}
+	*object = sorted[OBJ];
+	return sorted[STREAM] ? qbpy_parse_stream(sorted[STREAM],
+						  QBPY_STREAM_OF_IMPORT)
+			      : 0;
 }
 
-static PyObject *as_tensor(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *as_tensor(PyObject *module, PyObject *const *args,
+			   Py_ssize_t num, PyObject *names)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 	PyObject *object, *tensor;
 
-	if (parse(args, kw, "O|O:as_tensor", &object))
+	if (parse(state, &of_as_tensor, args, num, names, &object))
 		return NULL;
 	qbpy_drain(state);
 	if (import_own(state, object, &tensor))
@@ -375,7 +427,8 @@ static PyObject *as_tensor(PyObject *module, PyObject *args, PyObject *kw)
 	return qbpy_check_interpreter(state) ? NULL : import_any(state, object);
 }
 
-static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *from_dlpack(PyObject *module, PyObject *const *args,
+			     Py_ssize_t num, PyObject *names)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 	PyObject *object, *tensor;
@@ -383,7 +436,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *kw)
 	const char *missing;
 	int has;
 
-	if (parse(args, kw, "O|O:from_dlpack", &object))
+	if (parse(state, &of_from_dlpack, args, num, names, &object))
 		return NULL;
 	qbpy_drain(state);
 	if (import_own(state, object, &tensor))
@@ -413,39 +466,19 @@ PyDoc_STRVAR(from_dlpack_doc,
 /* Static methods: of the module, so that they have its state. */
 static PyMethodDef methods[] = {
 	{ "as_tensor", (PyCFunction)(void (*)(void))as_tensor,
-	  METH_VARARGS | METH_KEYWORDS, as_tensor_doc },
+	  METH_FASTCALL | METH_KEYWORDS, as_tensor_doc },
 	{ "from_dlpack", (PyCFunction)(void (*)(void))from_dlpack,
-	  METH_VARARGS | METH_KEYWORDS, from_dlpack_doc },
+	  METH_FASTCALL | METH_KEYWORDS, from_dlpack_doc },
 };
-
-static PyObject *make_names(void)
-{
-	static const char *const texts[QBPY_NUM_NAMES] = {
-		[QBPY_NAME_DLPACK] = "__dlpack__",
-		[QBPY_NAME_DLPACK_DEVICE] = "__dlpack_device__",
-		[QBPY_NAME_EXCHANGE] = "__dlpack_c_exchange_api__",
-		[QBPY_NAME_MAX_VERSION] = "max_version",
-	};
-	PyObject *names = PyTuple_New(QBPY_NUM_NAMES);
-
-	for (int i = 0; names && i < QBPY_NUM_NAMES; i++) {
-		PyObject *name = PyUnicode_InternFromString(texts[i]);
-
-		if (name)
-			(void)PyTuple_SetItem(names, i, name);
-		else
-			Py_CLEAR(names);
-	}
-	return names;
-}
 
 int qbpy_add_imports(PyObject *module, PyTypeObject *type)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 	int ret;
 
-	state->names = make_names();
-	ret = state->names ? 0 : -1;
+	state->max_version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION,
+					   DLPACK_MINOR_VERSION);
+	ret = state->max_version ? 0 : -1;
 
 	for (size_t i = 0; !ret && i < sizeof(methods) / sizeof(methods[0]);
 	     i++) {

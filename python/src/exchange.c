@@ -123,10 +123,16 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **managed,
 	return -1;
 }
 
-static int find_source(void *object, struct qbpy_source *source)
-{
-	struct qbpy_state *state = qbpy_get_state(Py_TYPE((PyObject *)object));
+/* Of the module that was made last, and its types: most objects are of them. */
+static struct qbpy_state *last_state;
 
+static int find_source(PyObject *object, struct qbpy_source *source)
+{
+	struct qbpy_state *state = last_state;
+
+	if (!state || (!Py_IS_TYPE(object, state->types[QBPY_TENSOR]) &&
+		       !Py_IS_TYPE(object, state->types[QBPY_PINNED_MEMORY])))
+		state = qbpy_get_state(Py_TYPE(object));
 	return state ? qbpy_find_source(state, object, source) : -1;
 }
 
@@ -157,34 +163,47 @@ static int to_object(DLManagedTensorVersioned *managed, void **object)
 	return *object ? 0 : -1;
 }
 
+static int check_borrowed(const struct qbpy_source *source,
+			  enum qbrt_status status)
+{
+	if (status && !PyErr_Occurred())
+		qbpy_raise_export(source->state, status,
+				  qbrt_tensor_get_device(source->tensor));
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+/* What a job may write is waited for, without the GIL. */
+static int borrow_in_use(const struct qbpy_source *source, DLTensor *tensor)
+{
+	enum qbrt_status status;
+	int ret;
+
+	if (source->native)
+		qbpy_begin_use(source->native);
+	qbpy_begin_wait();
+	status = qbrt_tensor_borrow_dlpack(source->tensor, tensor);
+	qbpy_end_wait();
+	/* another thread may have freed it meanwhile: that raises, too */
+	if (!status && source->native)
+		(void)qbpy_native_tensor(source->native);
+	ret = check_borrowed(source, status);
+	if (source->native)
+		qbpy_end_use(source->native);
+	return ret;
+}
+
 /* Entry 4; PinnedMemory keeps the tensor that has the shape. */
 static int borrow(void *object, DLTensor *tensor)
 {
 	struct qbpy_source source;
 	enum qbrt_status status;
-	bool is_short;
 
 	if (find_source(object, &source))
 		return -1;
-	is_short = source.native
-			   ? qbpy_is_alone(source.native)
-			   : qbrt_tensor_get_device(source.tensor) == NULL;
-	if (source.native)
-		qbpy_begin_use(source.native);
-	if (!is_short)
-		qbpy_begin_wait();
+	if (!qbpy_is_short(&source))
+		return borrow_in_use(&source, tensor);
 	status = qbrt_tensor_borrow_dlpack(source.tensor, tensor);
-	if (!is_short)
-		qbpy_end_wait();
-	if (status && !PyErr_Occurred())
-		qbpy_raise_export(source.state, status,
-				  qbrt_tensor_get_device(source.tensor));
-	/* another thread may have freed it meanwhile: that raises, too */
-	if (!status && source.native)
-		(void)qbpy_native_tensor(source.native);
-	if (source.native)
-		qbpy_end_use(source.native);
-	return PyErr_Occurred() ? -1 : 0;
+	return status ? check_borrowed(&source, status) : 0;
 }
 
 /* Entry 5 */
@@ -214,6 +233,12 @@ static DLPackExchangeAPI table = {
 	.current_work_stream = get_work_stream,
 };
 
+void qbpy_forget_exchange(const struct qbpy_state *state)
+{
+	if (last_state == state)
+		last_state = NULL;
+}
+
 int qbpy_add_exchange(struct qbpy_state *state)
 {
 	static const enum qbpy_type types[] = { QBPY_TENSOR,
@@ -226,6 +251,7 @@ int qbpy_add_exchange(struct qbpy_state *state)
 					     "__dlpack_c_exchange_api__",
 					     capsule);
 	Py_XDECREF(capsule);
+	last_state = state;
 	return ret;
 }
 
@@ -233,7 +259,7 @@ int qbpy_find_exchange(struct qbpy_state *state, PyObject *object,
 		       const void **found)
 {
 	PyObject *type = (PyObject *)Py_TYPE(object);
-	PyObject *name = PyTuple_GetItem(state->names, QBPY_NAME_EXCHANGE);
+	PyObject *name = state->names[QBPY_NAME_EXCHANGE];
 	const DLPackExchangeAPIHeader *header;
 	PyObject *capsule;
 

@@ -354,62 +354,42 @@ static PyObject *infer_lists(struct qbpy_model *self, PyObject *inputs_list,
 	return outputs;
 }
 
-/* cache_size, and the other two by name; -1 with a TypeError. */
-static int read_names(PyObject *const *args, PyObject *names, PyObject **inputs,
-		      PyObject **outputs, PyObject **cache_size)
-{
-	Py_ssize_t num = names ? PyTuple_Size(names) : 0;
-
-	for (Py_ssize_t i = 0; i < num; i++) {
-		PyObject *name = PyTuple_GetItem(names, i);
-		PyObject **to = NULL;
-
-		if (!PyUnicode_CompareWithASCIIString(name, "cache_size"))
-			to = cache_size;
-		else if (!PyUnicode_CompareWithASCIIString(name, "outputs"))
-			to = outputs;
-		else if (!PyUnicode_CompareWithASCIIString(name, "inputs"))
-			to = inputs;
-		if (!to || *to) {
-			PyErr_Format(PyExc_TypeError,
-				     "infer_pinned_memory(): argument %R is "
-				     "unknown or given twice",
-				     name);
-			return -1;
-		}
-		*to = args[i];
-	}
-	return 0;
-}
-
 PyObject *qbpy_infer_pinned_memory(PyObject *object, PyObject *const *args,
 				   Py_ssize_t num_args, PyObject *names)
 {
+	enum {
+		INPUTS,
+		OUTPUTS,
+		CACHE_SIZE,
+		NUM_ARGUMENTS
+	};
+	static const struct qbpy_signature signature = {
+		.function = "infer_pinned_memory",
+		.num = NUM_ARGUMENTS,
+		.num_places = CACHE_SIZE,
+		.names = { QBPY_NAME_INPUTS, QBPY_NAME_OUTPUTS,
+			   QBPY_NAME_CACHE_SIZE },
+	};
 	struct qbpy_model *self = (struct qbpy_model *)object;
-	PyObject *inputs = num_args > 0 ? args[0] : NULL;
-	PyObject *outputs = num_args > 1 ? args[1] : NULL;
-	PyObject *cache = NULL, *list, *answer;
+	PyObject *sorted[QBPY_MAX_ARGUMENTS], *list, *answer;
 	size_t cache_size = 0;
 
-	if (num_args > 2) {
-		PyErr_SetString(PyExc_TypeError,
-				"infer_pinned_memory() takes inputs and "
-				"outputs; cache_size by its name");
+	if (qbpy_sort_arguments(self->state, &signature, args, num_args, names,
+				sorted) ||
+	    (sorted[CACHE_SIZE] &&
+	     qbpy_parse_size(self->state, sorted[CACHE_SIZE], "cache_size",
+			     &cache_size)))
 		return NULL;
-	}
-	if (read_names(args + num_args, names, &inputs, &outputs, &cache) ||
-	    (cache &&
-	     qbpy_parse_size(self->state, cache, "cache_size", &cache_size)))
-		return NULL;
-	if (!inputs) {
+	if (!sorted[INPUTS]) {
 		PyErr_SetString(PyExc_TypeError,
 				"infer_pinned_memory() needs inputs");
 		return NULL;
 	}
-	list = borrow_list(self->state, inputs, for_inputs);
+	list = borrow_list(self->state, sorted[INPUTS], for_inputs);
 	if (!list)
 		return NULL;
-	answer = infer_lists(self, list, outputs ? outputs : Py_None,
+	answer = infer_lists(self, list,
+			     sorted[OUTPUTS] ? sorted[OUTPUTS] : Py_None,
 			     cache_size);
 	Py_DECREF(list);
 	return answer;

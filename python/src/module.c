@@ -326,13 +326,13 @@ static int exec(PyObject *module)
 {
 	struct qbpy_state *state = PyModule_GetState(module);
 
-	if (qbpy_add_model_config(module) || find_classes(state) ||
-	    qbpy_add_errors(module, state) || qbpy_add_accelerator(module) ||
-	    qbpy_add_native(module) || qbpy_add_pinned(module) ||
-	    qbpy_add_cpu_access(module) || qbpy_add_model(module) ||
-	    qbpy_add_variant(module) || qbpy_add_future(module) ||
-	    qbpy_add_tensor(module) || qbpy_add_device(module) ||
-	    qbpy_add_exchange(state) ||
+	if (qbpy_make_names(state) || qbpy_add_model_config(module) ||
+	    find_classes(state) || qbpy_add_errors(module, state) ||
+	    qbpy_add_accelerator(module) || qbpy_add_native(module) ||
+	    qbpy_add_pinned(module) || qbpy_add_cpu_access(module) ||
+	    qbpy_add_model(module) || qbpy_add_variant(module) ||
+	    qbpy_add_future(module) || qbpy_add_tensor(module) ||
+	    qbpy_add_device(module) || qbpy_add_exchange(state) ||
 	    PyModule_AddStringConstant(module, "__version__", qbrt_version()) ||
 	    PyModule_AddStringConstant(module, "__git_version__",
 				       qbrt_git_version()))
@@ -355,7 +355,6 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->asarray);
 	Py_VISIT(state->await_future);
 	Py_VISIT(state->cut_off);
-	Py_VISIT(state->names);
 	return 0;
 }
 
@@ -373,7 +372,6 @@ static int clear(PyObject *module)
 	Py_CLEAR(state->asarray);
 	Py_CLEAR(state->await_future);
 	Py_CLEAR(state->cut_off);
-	Py_CLEAR(state->names);
 	for (size_t i = 0; i < QBPY_NUM_DTYPES; i++) {
 		Py_CLEAR(state->scratch[i].array);
 		Py_CLEAR(state->scratch[i].dtype);
@@ -381,9 +379,19 @@ static int clear(PyObject *module)
 	return 0;
 }
 
+/* What is in no cycle goes last: a call may come after clear(). */
 static void free_module(void *module)
 {
+	struct qbpy_state *state = PyModule_GetState(module);
+
 	(void)clear(module);
+	qbpy_forget_exchange(state);
+	Py_CLEAR(state->last.order.names);
+	Py_CLEAR(state->max_version);
+	Py_CLEAR(state->last.max_version.tuple);
+	Py_CLEAR(state->last.dl_device.tuple);
+	for (size_t i = 0; i < QBPY_NUM_NAMES; i++)
+		Py_CLEAR(state->names[i]);
 }
 
 static struct PyModuleDef_Slot slots[] = {

@@ -11,7 +11,7 @@
  * static but facts of a thread and of the process: the thread state that a wait
  * has set aside, that the library asks interrupt() while it waits, whether
  * others' threads may come in and releases are due (deferred.c), and the table
- * of exchange.c.
+ * of exchange.c, with the state that most of its objects have.
  *
  * Who holds whom, and who frees what when:
  *
@@ -61,6 +61,8 @@
 #include <string.h>
 
 #include <qbruntime/qbrt.h>
+
+#include "keywords.h"
 
 #define QBPY_MAX_NDIM 8
 /* One more than a device has: no list of them is valid. */
@@ -153,8 +155,10 @@ struct qbpy_state {
 	PyObject *await_future; /* of qbruntime.future; NULL: not needed yet */
 	PyObject *cut_off;      /* pinned_native.c: what ended an export */
 	int array_calls;        /* which may use pinned memory in place */
-	PyObject *names;        /* dlpack_import.c: of enum qbpy_name */
-	bool is_main;           /* of the main interpreter */
+	PyObject *names[QBPY_NUM_NAMES]; /* str */
+	struct qbpy_last last;
+	PyObject *max_version; /* that dlpack_import.c asks for */
+	bool is_main;          /* of the main interpreter */
 	struct qbpy_scratch scratch[QBPY_NUM_DTYPES];
 };
 
@@ -275,9 +279,6 @@ PyObject *qbpy_raise_type(const char *expected, PyObject *value);
 int qbpy_has(PyObject *object, const char *name);
 /* An int by __index__, no bool. Out of range: the nearest that fits. */
 int qbpy_parse_int(PyObject *object, const char *name, long long *value);
-/* The one argument of a call, by place or by name. */
-int qbpy_parse_one(PyObject *args, PyObject *kw, const char *function,
-		   const char *name, PyObject **object);
 /* From 0 on; another is InvalidArgument. */
 int qbpy_parse_size(struct qbpy_state *state, PyObject *object,
 		    const char *name, size_t *value);

@@ -450,6 +450,7 @@ PyMODINIT_FUNC PyInit_fake_dlpack(void)
 	PyObject *module = PyModule_Create(&definition);
 
 	if (!module || PyModule_AddType(module, &fake_record_type) ||
+	    PyModule_AddType(module, &fake_forwarder_type) ||
 	    PyModule_AddType(module, &fake_consumer_type))
 		return NULL;
 	return module;

@@ -285,6 +285,31 @@ PyTypeObject fake_record_type = {
 	.tp_new = new,
 };
 
+/* What answer() of a derived class says to the names of the arguments. */
+static PyObject *forward_dlpack(PyObject *self, PyObject *const *args,
+				Py_ssize_t num, PyObject *names)
+{
+	(void)args;
+	(void)num;
+	return PyObject_CallMethod(self, "answer", "(O)",
+				   names ? names : Py_None);
+}
+
+static PyMethodDef forwarder_methods[] = {
+	{ "__dlpack__", (PyCFunction)(void (*)(void))forward_dlpack,
+	  METH_FASTCALL | METH_KEYWORDS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+/* A producer whose __dlpack__ is a method in C. */
+PyTypeObject fake_forwarder_type = {
+	PyVarObject_HEAD_INIT(NULL, 0).tp_name = "fake_dlpack.Forwarder",
+	.tp_basicsize = sizeof(PyObject),
+	.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+	.tp_methods = forwarder_methods,
+	.tp_new = PyType_GenericNew,
+};
+
 /* Entry 2 of the fake's table: the struct of the Record that _exchange() gives. */
 static int export_record(void *object, DLManagedTensorVersioned **managed)
 {

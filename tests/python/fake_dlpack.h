@@ -34,6 +34,7 @@ struct fake_record {
 };
 
 extern PyTypeObject fake_record_type;
+extern PyTypeObject fake_forwarder_type;
 extern PyTypeObject fake_consumer_type;
 PyObject *fake_exchange_capsule(PyObject *module, PyObject *args, PyObject *kw);
 

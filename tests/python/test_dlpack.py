@@ -9,6 +9,7 @@ import pytest
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
+import fake_dlpack  # noqa: E402
 from fakes import (  # noqa: E402
     IS_COPIED,
     READ_ONLY,
@@ -75,6 +76,61 @@ def test_pairs_are_tuples_of_two_ints(writable, bad):
     assert count_exports() == before
     with pytest.raises(ValueError, match="max_version"):
         writable.__dlpack__(max_version=(-1, 0))
+
+
+# H52 H56: what is remembered of the last call holds for the same arguments alone
+def test_each_call_is_read_anew(writable):
+    calls = [
+        ((1, 1), 0, lambda: writable.__dlpack__(max_version=(1, 1), copy=False)),
+        ((1, 2), 0, lambda: writable.__dlpack__(copy=False, max_version=(1, 2))),
+        ((1, 1), IS_COPIED, lambda: writable.__dlpack__(copy=True, max_version=(1, 1))),
+        ((1, 2), 0, lambda: writable.__dlpack__(None, copy=False, max_version=(1, 2))),
+        ((1, 3), 0, lambda: writable.__dlpack__(None, (1, 3), copy=False)),
+        (None, None, lambda: writable.__dlpack__(copy=False)),
+    ]
+    for version, flags, call in calls + [calls[0], calls[0], *reversed(calls)]:
+        for _ in range(2):
+            consumer = fake_dlpack.consume(call())
+            found = consumer.fields()
+            consumer.drop()
+            assert (found["version"], found["flags"]) == (version, flags)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="no argument 'obj'"):
+            writable.__dlpack__(obj=None)
+        with pytest.raises(TypeError, match="'stream' twice"):
+            writable.__dlpack__(None, stream=None)
+        with pytest.raises(TypeError, match="at most 4 arguments, got 5"):
+            writable.__dlpack__(None, None, None, None, None)
+
+
+# H51 H78: one place in the code, two functions
+def test_names_are_each_functions_own(writable):
+    def call(function):
+        return function(None, stream=None)
+
+    with pytest.raises(TypeError, match="offers no tensor"):
+        call(as_tensor)
+    with pytest.raises(TypeError, match="'stream' twice"):
+        call(writable.__dlpack__)
+
+
+class Changing:
+    """An int that is another one each time."""
+
+    def __init__(self, answers, also=lambda: None):
+        self.answers, self.also = iter(answers), also
+
+    def __index__(self):
+        self.also()
+        return next(self.answers)
+
+
+# H52 H53: its own call in between, too
+def test_a_pair_that_changes_is_read_anew(writable):
+    asked = (1, Changing([1, 2], lambda: writable.__dlpack__(max_version=(0, 8))))
+    for version in ((1, 1), (1, 2)):
+        assert fields(writable, max_version=asked)["version"] == version
+    assert fields(writable, max_version=(0, 8))["version"] is None
 
 
 # H54 H55 H70 H81 B16 B17 D2

@@ -241,6 +241,9 @@ def test_an_older_producer_is_asked_again_without_the_keywords(load):
     tensor = load(fake)
     assert fake.log == [*WHOLE, ("__dlpack__", {})]
     assert tensor.data == fake.address and tensor.is_read_only
+    newer = producer()
+    load(newer)
+    assert newer.log == WHOLE
     error = TypeError("for another reason")
     fake = producer(error=error)
     with pytest.raises(TypeError) as caught:
@@ -251,3 +254,28 @@ def test_an_older_producer_is_asked_again_without_the_keywords(load):
         with pytest.raises(type(error)) as caught:
             load(fake)
         assert caught.value is error and fake.log == WHOLE
+
+
+class Forwarder(fake_dlpack.Forwarder):
+    """Its __dlpack__ is in C, and knows no max_version."""
+
+    def __init__(self):
+        self.fake, self.asked = producer(version=LEGACY), []
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def answer(self, names):
+        self.asked.append(names)
+        if names:
+            raise TypeError("no keywords")
+        return self.fake.__dlpack__()
+
+
+# H91
+def test_a_method_in_c_is_asked_for_a_version_once():
+    first, second = Forwarder(), Forwarder()
+    assert as_tensor(first).data == first.fake.address
+    assert as_tensor(second).data == second.fake.address
+    assert first.asked == [("max_version",), None]
+    assert second.asked == [None]
