@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Exports and imports of tensors by DLPack, beside NumPy's and torch's own."""
-# Rows: P50 P51 P52 P53 P57
+"""Exports and imports of tensors by DLPack, beside NumPy's and torch's own.
+
+The floors are of a C type that does no more than it must (native-dlpack.c).
+"""
+# Rows: P50 P51 P52 P53 P55 P56 P57
+import bench_native
 import subject
-from subject import check, statement
+from subject import KEYWORDS, Probe, check, statement
 
 SHAPE = (64,)
-KEYWORDS = "max_version=(1, 0), dl_device=(1, 0), copy=False, stream=None"
 
 
 def name_arrays():
@@ -22,7 +25,14 @@ def name_arrays():
     check((taken == array).all(), "from_dlpack(buf)")
     check(taken.ctypes.data == numpy.asarray(buf).ctypes.data, "a copy was made")
     check(tensor.data == array.ctypes.data, "as_tensor(array)")
-    return {"np": numpy, "buf": buf, "array": array, "as_tensor": Tensor.as_tensor}
+    return {
+        "np": numpy,
+        "buf": buf,
+        "array": array,
+        "as_tensor": Tensor.as_tensor,
+        "minimal": bench_native.Minimal(),
+        "native": bench_native,
+    }
 
 
 def name_torch():
@@ -48,7 +58,25 @@ def probe(text, names=name_arrays, library=None):
     return statement(f"{library}: {text}", text, names, version_of(library))
 
 
-def metric(name, row, measured, floor, factor, **more):
+class Exchange:
+    """A call of bench_native, over the exchange table of an object's type."""
+
+    def __init__(self, run, object_name):
+        self.loop = run
+        self.object = name_arrays()[object_name]
+
+    def run(self, num):
+        return self.loop(self.object, num)
+
+    def close(self):
+        self.object = None
+
+
+def exchange(name, run, object_name):
+    return Probe(name, lambda placement: Exchange(run, object_name))
+
+
+def metric(name, row, measured, floor=None, factor=0, **more):
     return {
         "name": name,
         "row": row,
@@ -61,7 +89,19 @@ def metric(name, row, measured, floor, factor, **more):
     }
 
 
+minimal_borrow = exchange("F15 borrowed", bench_native.run_borrow, "minimal")
+minimal_own = exchange("F15 owned", bench_native.run_own, "minimal")
+
 METRICS = [
+    metric("capsule", "F14", probe("native.capsule()")),
+    metric("__dlpack__", "F14", probe("minimal.__dlpack__()")),
+    metric(
+        "__dlpack__, four keywords",
+        "F14",
+        probe(f"minimal.__dlpack__({KEYWORDS})"),
+    ),
+    metric("exchange, borrowed", "F15", minimal_borrow),
+    metric("exchange, owned", "F15", minimal_own),
     metric(
         "dlpack.export",
         "P50",
@@ -94,6 +134,22 @@ METRICS = [
         probe("torch.from_dlpack(array)", name_torch, "torch"),
         1.15,
         target="<= 1.15 x of an ndarray",
+    ),
+    metric(
+        "exchange.borrow",
+        "P55",
+        exchange("borrowed", bench_native.run_borrow, "buf"),
+        minimal_borrow,
+        extra_ns=10,
+        target="<= 10 ns",
+    ),
+    metric(
+        "exchange.own",
+        "P56",
+        exchange("owned, and its deleter", bench_native.run_own, "buf"),
+        minimal_own,
+        extra_ns=40,
+        target="<= 40 ns",
     ),
     metric(
         "as_tensor",

@@ -5,7 +5,7 @@
 Without an argument: P44 and P49, each at most its limit.  count_python.py METRIC:
 one loop for callgrind, 100 calls of warm-up and 1,000 that count (see counts).
 """
-# Rows: P44 P49 P133 P154 P155
+# Rows: P44 P49 P133 P154 P155 P156 P157 P158
 import asyncio
 import gc
 import os
@@ -26,6 +26,10 @@ METRICS = {
     "py.infer": ("", subject.INFER_PINNED),
     "py.read": (f"buf = {BUFFER}", "buf[5]"),
     "py.write": (f"buf = {BUFFER}", "buf[5] = 5.0"),
+    "dlpack.export": (f"buf = {BUFFER}", "buf.__dlpack__()"),
+    "dlpack.keywords": (f"buf = {BUFFER}", f"buf.__dlpack__({subject.KEYWORDS})"),
+    "exchange.borrow": (f"buf = {BUFFER}", "bench_native.run_borrow(buf, 1)"),
+    "exchange.own": (f"buf = {BUFFER}", "bench_native.run_own(buf, 1)"),
 }
 MODULES = """
 import sys
@@ -47,6 +51,7 @@ def loop(name):
     setup, call = METRICS[name]
     names = subject.name_pinned()
     names["acc"] = qbruntime.Accelerator(subject.DEVICE, 0)
+    names["bench_native"] = bench_native
     exec(setup, names)
     line = compile(f"for _ in range(num): {call}", name, "exec")
     gc.disable()

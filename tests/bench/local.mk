@@ -77,6 +77,7 @@ bench_bench_native_la_LDFLAGS = $(filter-out -Wl$(comma)--no-undefined,$(QBRT_LD
 	-module -avoid-version -shrext .abi3.so -export-symbols-regex '^PyInit_' \
 	-rpath $(abs_builddir)/bench
 bench_bench_native_la_SOURCES = \
+	bench/native-dlpack.c \
 	bench/native-floor.c \
 	bench/native.c \
 	bench/native.h

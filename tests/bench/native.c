@@ -269,7 +269,12 @@ static PyMethodDef methods[] = {
 
 static int exec(PyObject *module)
 {
-	return PyModule_AddFunctions(module, native_floor_methods);
+	return PyModule_AddFunctions(module, native_floor_methods) ||
+			       PyModule_AddFunctions(module,
+						     native_dlpack_methods) ||
+			       native_add_minimal(module)
+		       ? -1
+		       : 0;
 }
 
 static struct PyModuleDef_Slot slots[] = {

@@ -14,4 +14,9 @@
 /* native-floor.c; ended by an entry of NULL */
 extern PyMethodDef native_floor_methods[];
 
+/* native-dlpack.c */
+extern PyMethodDef native_dlpack_methods[];
+/* The type Minimal. */
+int native_add_minimal(PyObject *module);
+
 #endif

@@ -23,6 +23,8 @@ os.environ["QBRUNTIME_SOFT_BACKEND"] = "ref"
 MODEL = pathlib.Path(__file__).resolve().parent.parent / "data/golden/copy64.qbm"
 BYTES = bytes(range(64))
 PYTHON = f"CPython {platform.python_version()}"
+# of __dlpack__()
+KEYWORDS = "max_version=(1, 0), dl_device=(1, 0), copy=False, stream=None"
 
 
 class Probe(typing.NamedTuple):
