@@ -11,9 +11,45 @@ import re
 
 HEAD = """# Libraries that exchange tensors with qbruntime
 
-What `tests/interop/` found with each library, in both directions: it takes
-PinnedMemory and Tensor, and its arrays become Tensors. Rows are those of
-`spec/tensor-interop.md`. The tests make this page (`tests/test-interop.sh` with
+DLPack (<https://github.com/dmlc/dlpack>) is the struct by which array libraries
+hand memory to each other without a copy. A library takes PinnedMemory and Tensor
+with its `from_dlpack`; its own arrays become Tensors, which are read-only, since
+the memory is the library's (`Tensor.copy()` gives a writable one):
+
+```python
+import qbruntime
+import torch
+from qbruntime.payload import Tensor
+
+with qbruntime.load("examples/digits.qbm") as model:
+    (image,), (scores,) = model.allocate_inputs(), model.allocate_outputs()
+    x = torch.from_dlpack(image)  # the model's input, seen by torch
+    y = torch.from_dlpack(scores).numpy()  # an output is what NumPy can write
+    x.fill_(16)
+    model.infer([x], [y])
+    print("copied bytes:", model.counters()["copied_nbytes"])
+tensor = Tensor.from_dlpack(torch.arange(6))  # torch's memory, read-only
+```
+
+prints `copied bytes: 0`. `scripts/setup --interop` puts the libraries, built for
+the CPU, into `.venv-interop/` (1.7 GB), and after `scripts/build build`
+
+    PYTHONPATH=build/python/stage .venv-interop/bin/python examples/torch_bridge.py
+
+reads the digits with torch at both ends of the model.
+
+Below is what `tests/interop/` found with each library, in both directions. Rows
+are those of `spec/tensor-interop.md`. A test that is skipped says why: mostly the
+library lacks the thing. In the results
+
+* *versioned* is a library that asks for DLPack's struct with a version, *legacy*
+  one that does not; only a struct with a version can say that memory is read-only;
+* *it takes it, and knows*: arrays of read-only memory refuse to be written;
+* *it takes it and has no such flag*: they do not, so do not write to them;
+* *it cannot take it, and is told what to do*: the error says to copy first;
+* the *exchange table* is DLPack's C functions, called in place of Python's methods.
+
+The tests make this page (`tests/test-interop.sh` with
 `QBRUNTIME_INTEROP_PAGE=write`), and compare each run with it.
 """
 RESULTS = {}  # of this session: section -> test -> what came of it
