@@ -86,6 +86,7 @@ static void find(const struct qbrt_launched *launched,
 		 const struct qbrt_array *array,
 		 struct qbrt_array_places *places)
 {
+	bool is_input = number < whole->match->entry->input_count;
 	struct qbrt_pinned_memory *mem = &places->mems[number];
 	struct span span = get_span(whole, number, array);
 	uintptr_t begin = (uintptr_t)span.begin;
@@ -98,8 +99,8 @@ static void find(const struct qbrt_launched *launched,
 	if (!mem->storage)
 		return;
 	if (!fits(launched, mem->storage, &span) ||
-	    (number >= whole->match->entry->input_count &&
-	     !may_write(places, number, mem->storage, &span))) {
+	    qbrt_storage_is_open(mem->storage, is_input) ||
+	    (!is_input && !may_write(places, number, mem->storage, &span))) {
 		qbrt_storage_unref(mem->storage);
 		return;
 	}

@@ -193,9 +193,16 @@ START_TEST(memory_in_use_is_copied_as_any_other)
 	check_at(&place, place.from, place.to, 128);
 	qbrt_storage_end_write(storage);
 	check_at(&place, place.from, place.to, 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_ok(qbrt_pinned_memory_begin_cpu_access(
+			place.mems[i], i ? QBRT_CPU_READ : QBRT_CPU_WRITE));
+		/* and it alone */
+		check_at(&place, place.from, place.to, 64);
+		ck_assert_ok(qbrt_pinned_memory_end_cpu_access(place.mems[i]));
+	}
 	ck_assert_ok(qbrt_pinned_memory_begin_cpu_access(place.mems[0],
-							 QBRT_CPU_WRITE));
-	check_at(&place, place.from, place.to, 128);
+							 QBRT_CPU_READ));
+	check_at(&place, place.from, place.to, 0);
 	ck_assert_ok(qbrt_pinned_memory_end_cpu_access(place.mems[0]));
 	ck_assert_uint_eq(place.rig.model->launched->staging.num_sets, 1);
 	close_rig(&place);

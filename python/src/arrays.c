@@ -176,6 +176,7 @@ static int begin_write(struct qbpy_native *native, const struct place *place)
 	status = qbpy_begin_access(native, QBRT_CPU_READ);
 	if (status == QBRT_TENSOR_INVALID && !PyErr_Occurred()) {
 		qbpy_begin_use(native);
+		place->hold->is_invalid = true;
 		return 0;
 	}
 	if (qbpy_check_native(native, status))
@@ -409,6 +410,20 @@ int qbpy_take_outputs(struct qbpy_state *state, PyObject *list,
 	return ret;
 }
 
+static void end_accesses(struct qbpy_hold *hold)
+{
+	while (hold->num_accesses) {
+		hold->num_accesses--;
+		(void)qbpy_end_access(hold->native);
+	}
+}
+
+void qbpy_leave_accesses(struct qbpy_hold *hold)
+{
+	qbpy_begin_use(hold->native);
+	end_accesses(hold);
+}
+
 void qbpy_release_arrays(struct qbpy_arrays *arrays)
 {
 	while (arrays->num) {
@@ -418,10 +433,7 @@ void qbpy_release_arrays(struct qbpy_arrays *arrays)
 			PyBuffer_Release(&hold->view);
 		if (hold->native && !hold->num_accesses)
 			qbpy_end_use(hold->native);
-		while (hold->num_accesses) {
-			hold->num_accesses--;
-			(void)qbpy_end_access(hold->native);
-		}
+		end_accesses(hold);
 		Py_XDECREF((PyObject *)hold->native);
 	}
 	PyMem_Free(arrays->arrays);

@@ -158,6 +158,25 @@ static PyObject *infer_fill(const struct qbpy_call *call, PyObject *list)
 	Py_RETURN_NONE;
 }
 
+/*
+ * P58: pinned memory that the device would write as it is. Nobody has used it
+ * since it was taken, and the library takes it again by itself.
+ */
+static void leave_to_device(const struct qbpy_call *call,
+			    struct qbpy_arrays *outputs)
+{
+	for (size_t i = 0; i < outputs->num; i++) {
+		struct qbrt_io_info info = { .size = sizeof(info) };
+
+		if (outputs->holds[i].num_accesses &&
+		    !qbrt_model_query_match_output(
+			    call->self->model, &call->options,
+			    call->inputs.arrays, call->inputs.num, i, &info) &&
+		    outputs->arrays[i].dtype == info.pinned_dtype)
+			qbpy_leave_accesses(&outputs->holds[i]);
+	}
+}
+
 /* Q326 */
 static PyObject *infer_into(const struct qbpy_call *call, PyObject *list)
 {
@@ -168,8 +187,10 @@ static PyObject *infer_into(const struct qbpy_call *call, PyObject *list)
 	if (qbpy_take_outputs(call->state, call->outputs, &outputs))
 		return NULL;
 	replaced = qbpy_replace_outputs(call, &outputs);
-	if (replaced)
+	if (replaced) {
+		leave_to_device(call, &outputs);
 		ret = run(call, &outputs);
+	}
 	if (!ret)
 		ret = qbpy_put_results(call, &outputs, replaced, list);
 	qbpy_release_arrays(&outputs);

@@ -7,12 +7,6 @@
  */
 #include "infer_array.h"
 
-/* Invalid memory, which a job that fails must leave so (Q485). */
-static bool is_invalid(const struct qbpy_hold *hold)
-{
-	return hold->native && !hold->num_accesses;
-}
-
 /* What does not is left to the library, which refuses it. */
 static bool fits(const struct qbpy_call *call, const struct qbrt_array *array,
 		 size_t index)
@@ -54,7 +48,7 @@ static PyObject *replace(const struct qbpy_call *call,
 	const struct qbpy_hold *hold = &outputs->holds[index];
 	struct qbrt_array *array = &outputs->arrays[index];
 
-	if (!is_invalid(hold) &&
+	if (!hold->is_invalid &&
 	    (!hold->view.obj || PyBuffer_IsContiguous(&hold->view, 'C') ||
 	     !fits(call, array, index)))
 		return Py_NewRef(Py_None);
@@ -71,7 +65,7 @@ PyObject *qbpy_replace_outputs(const struct qbpy_call *call,
 
 	/* what overlaps stays as it is, for the library to refuse */
 	for (size_t i = 0; i < outputs->num; i++)
-		if (is_invalid(&outputs->holds[i]))
+		if (outputs->holds[i].is_invalid)
 			are_apart &= is_apart(call, outputs, i);
 	for (size_t i = 0; list && i < outputs->num; i++) {
 		PyObject *item = are_apart ? replace(call, outputs, i)
@@ -112,10 +106,10 @@ int qbpy_put_results(const struct qbpy_call *call,
 		PyObject *item = PyList_GetItem(replaced, (Py_ssize_t)i);
 		const struct qbpy_hold *hold = &outputs->holds[i];
 
-		if (is_invalid(hold) &&
+		if (hold->is_invalid &&
 		    rewrite(hold->native, outputs->arrays[i].data))
 			return -1;
-		if (!is_invalid(hold) && item != Py_None) {
+		if (!hold->is_invalid && item != Py_None) {
 			is_new = true;
 			continue;
 		}

@@ -320,7 +320,8 @@ PyObject *qbpy_text(const char *text);
 struct qbpy_hold {
 	Py_buffer view;             /* obj NULL: none */
 	struct qbpy_native *native; /* NULL: none */
-	int num_accesses; /* of an output; 0: what it has is invalid */
+	int num_accesses;           /* of an output, open now; 0: a use alone */
+	bool is_invalid;            /* what an output has */
 };
 struct qbpy_arrays {
 	size_t num;
@@ -339,6 +340,8 @@ int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
  */
 int qbpy_take_outputs(struct qbpy_state *state, PyObject *list,
 		      struct qbpy_arrays *arrays);
+/* Of an output that has some: a use alone keeps it from now on. */
+void qbpy_leave_accesses(struct qbpy_hold *hold);
 void qbpy_release_arrays(struct qbpy_arrays *arrays);
 /*
  * A new ndarray, writable, in C order, aligned to 64 bytes and not cleared
