@@ -97,7 +97,7 @@ class PayloadType:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, PayloadType)
+            type(other) is PayloadType
             and (self._name, self._epoch) == (other._name, other._epoch)
         )
 
@@ -167,7 +167,7 @@ class _Registry:
 def _is_numpy(x: object, name: str) -> bool:
     """An x of NumPy's is no reason to import NumPy."""
     numpy = _sys.modules.get("numpy")
-    return numpy is not None and isinstance(x, getattr(numpy, name))
+    return numpy is not None and isinstance(x, getattr(numpy, name, ()))
 
 
 def _is_bool(x: object) -> bool:

@@ -67,6 +67,31 @@ int qbpy_parse_int(PyObject *object, const char *name, long long *value)
 	return !overflow && *value == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+int qbpy_call_dlpack_device(PyObject *method, long long *type)
+{
+	PyObject *pair = PyObject_CallNoArgs(method);
+	long long number;
+	int ret;
+
+	if (!pair)
+		return -1;
+	if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+		PyErr_Format(PyExc_TypeError,
+			     "__dlpack_device__() gave %R, expected a tuple "
+			     "of two ints",
+			     pair);
+		Py_DECREF(pair);
+		return -1;
+	}
+	ret = qbpy_parse_int(PyTuple_GetItem(pair, 0),
+			     "the device type of __dlpack_device__()", type) ||
+	      qbpy_parse_int(PyTuple_GetItem(pair, 1),
+			     "the device number of __dlpack_device__()",
+			     &number);
+	Py_DECREF(pair);
+	return ret ? -1 : 0;
+}
+
 int qbpy_parse_bool(PyObject *object, const char *name, bool *value)
 {
 	if (!PyBool_Check(object))

@@ -222,18 +222,14 @@ static int refuse_device(const struct place *place)
 /* 0, or -1 with a TypeError of what is in device memory. */
 static int check_dlpack_device(PyObject *object, const struct place *place)
 {
-	PyObject *device =
-		PyObject_CallMethod(object, "__dlpack_device__", NULL);
-	PyObject *type = device ? PySequence_GetItem(device, 0) : NULL;
-	PyObject *number = type ? PyNumber_Index(type) : NULL;
-	long value = number ? PyLong_AsLong(number) : -1;
+	long long type;
+	PyObject *method = PyObject_GetAttrString(object, "__dlpack_device__");
+	int ret = method ? qbpy_call_dlpack_device(method, &type) : -1;
 
-	Py_XDECREF(number);
-	Py_XDECREF(type);
-	Py_XDECREF(device);
-	if (PyErr_Occurred())
+	Py_XDECREF(method);
+	if (ret)
 		return -1;
-	return value == DLPACK_CPU || value == DLPACK_CUDA_HOST
+	return type == DLPACK_CPU || type == DLPACK_CUDA_HOST
 		       ? 0
 		       : refuse_device(place);
 }

@@ -164,34 +164,17 @@ static int find_producer(struct qbpy_state *state, PyObject *object,
 static int check_device(struct qbpy_state *state,
 			const struct producer *producer)
 {
-	PyObject *pair = PyObject_CallNoArgs(producer->dlpack_device);
-	long long type = 0, number = 0;
-	int ret;
+	long long type;
 
-	if (!pair)
+	if (qbpy_call_dlpack_device(producer->dlpack_device, &type))
 		return -1;
-	if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
-		PyErr_Format(PyExc_TypeError,
-			     "__dlpack_device__() gave %R, expected a tuple "
-			     "of two ints",
-			     pair);
-		Py_DECREF(pair);
-		return -1;
-	}
-	ret = qbpy_parse_int(PyTuple_GetItem(pair, 0),
-			     "the device type of __dlpack_device__()", &type) ||
-	      qbpy_parse_int(PyTuple_GetItem(pair, 1),
-			     "the device number of __dlpack_device__()",
-			     &number);
-	Py_DECREF(pair);
-	if (!ret && (type == kDLCUDA || type == kDLCUDAManaged)) {
-		(void)qbpy_raise_text(state, QBRT_BRIDGE_NO_DRIVER, NULL,
-				      "memory of CUDA is not reached, this "
-				      "version loads no driver of it: copy it "
-				      "to the host first");
-		ret = -1;
-	}
-	return ret ? -1 : 0;
+	if (type != kDLCUDA && type != kDLCUDAManaged)
+		return 0;
+	(void)qbpy_raise_text(state, QBRT_BRIDGE_NO_DRIVER, NULL,
+			      "memory of CUDA is not reached, this version "
+			      "loads no driver of it: copy it to the host "
+			      "first");
+	return -1;
 }
 
 static PyObject *ask_versioned(struct qbpy_state *state, PyObject *dlpack)

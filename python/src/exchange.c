@@ -264,8 +264,13 @@ int qbpy_find_exchange(struct qbpy_state *state, PyObject *object,
 	PyObject *capsule;
 
 	*found = NULL;
-	/* most have none, which is found without an exception of a type's */
-	if (!PyObject_HasAttr(object, name))
+	/*
+	 * Most have none, which is found without an exception of a type's. But
+	 * what a __getattr__() raises would be lost: none is asked.
+	 */
+	if (PyType_GetSlot(Py_TYPE(object), Py_tp_getattro) ==
+		    (void *)PyObject_GenericGetAttr &&
+	    !PyObject_HasAttr(object, name))
 		return 0;
 	capsule = PyObject_GetAttr(type, name);
 	if (!capsule) {

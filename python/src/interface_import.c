@@ -89,6 +89,7 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
 	PyObject *object = get(dict, "typestr");
 	const char *text;
+	Py_ssize_t length;
 	uint8_t code = 0;
 	int size = 0;
 
@@ -96,15 +97,15 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 		return qbpy_refuse_tensor(
 			state, "__array_interface__ has no typestr, a "
 			       "str such as \"<f4\"");
-	text = PyUnicode_AsUTF8AndSize(object, NULL);
+	text = PyUnicode_AsUTF8AndSize(object, &length);
 	if (!text)
 		return -1;
-	if (strlen(text) == 3 || strlen(text) == 4)
-		for (const char *at = text + 2; *at; at++)
+	if (length == 3 || length == 4)
+		for (const char *at = text + 2; at < text + length; at++)
 			size = *at >= '0' && *at <= '9' && size >= 0
 				       ? size * 10 + (*at - '0')
 				       : -1;
-	if (size <= 0 || size > 16 || !strchr("<>|=", text[0]) ||
+	if (size <= 0 || size > 16 || !text[0] || !strchr("<>|=", text[0]) ||
 	    !find_code(text[1], &code))
 		return qbpy_refuse_tensor(
 			state,
@@ -195,7 +196,8 @@ static bool is_inside(const struct array *array, int64_t offset, int64_t size)
 			array->desc.strides ? array->strides[i] : compact;
 
 		if (extent <= 0)
-			return true; /* nothing to reach, or refused later */
+			/* nothing to reach, or refused later */
+			return offset <= size;
 		if (__builtin_mul_overflow(extent - 1, stride, &span) ||
 		    __builtin_mul_overflow(compact, extent, &compact) ||
 		    __builtin_add_overflow(stride < 0 ? low : high, span,
@@ -206,10 +208,11 @@ static bool is_inside(const struct array *array, int64_t offset, int64_t size)
 }
 
 /* Memory that is given as an object with a buffer. */
-static int take_buffer(struct qbpy_state *state, PyObject *source,
-		       struct holder *holder, struct array *array)
+static int take_buffer(struct qbpy_state *state, PyObject *dict,
+		       PyObject *source, struct holder *holder,
+		       struct array *array)
 {
-	PyObject *object = get(holder->dict, "offset");
+	PyObject *object = get(dict, "offset");
 	long long offset = 0;
 
 	if (object &&
@@ -236,16 +239,16 @@ static int take_buffer(struct qbpy_state *state, PyObject *source,
 	return 0;
 }
 
-static int parse_data(struct qbpy_state *state, struct holder *holder,
-		      struct array *array)
+static int parse_data(struct qbpy_state *state, PyObject *dict,
+		      struct holder *holder, struct array *array)
 {
-	PyObject *data = get(holder->dict, "data");
+	PyObject *data = get(dict, "data");
 	PyObject *address;
 
 	if (PyErr_Occurred())
 		return -1;
 	if (!data || !PyTuple_Check(data))
-		return take_buffer(state, data ? data : holder->producer,
+		return take_buffer(state, dict, data ? data : holder->producer,
 				   holder, array);
 	address = PyTuple_Size(data) == 2 ? PyTuple_GetItem(data, 0) : NULL;
 	if (!address || !PyLong_Check(address))
@@ -267,18 +270,25 @@ static int parse_data(struct qbpy_state *state, struct holder *holder,
 static int parse(struct qbpy_state *state, struct holder *holder,
 		 struct array *array)
 {
+	PyObject *dict;
+	int ret;
+
 	if (!PyDict_Check(holder->dict)) {
 		(void)qbpy_raise_type("a dict for __array_interface__",
 				      holder->dict);
 		return -1;
 	}
-	return parse_version(state, holder->dict) ||
-			       parse_typestr(state, holder->dict, array) ||
-			       parse_shape(state, holder->dict, array) ||
-			       parse_data(state, holder, array) ||
-			       PyErr_Occurred()
-		       ? -1
-		       : 0;
+	/* a copy: to read it may run Python, which may change it */
+	dict = PyDict_Copy(holder->dict);
+	ret = !dict || parse_version(state, dict) ||
+			      parse_typestr(state, dict, array) ||
+			      parse_shape(state, dict, array) ||
+			      parse_data(state, dict, holder, array) ||
+			      PyErr_Occurred()
+		      ? -1
+		      : 0;
+	Py_XDECREF(dict);
+	return ret;
 }
 
 static struct holder *hold(PyObject *object)

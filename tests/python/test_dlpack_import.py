@@ -124,6 +124,21 @@ def test_what_asking_for_a_protocol_raises_is_passed_on(name):
         as_tensor(fake)
 
 
+# H80: also once, as a signal does
+def test_what_getattr_raises_is_passed_on():
+    class Interrupted:
+        def __getattr__(self, name):
+            names.append(name)
+            if len(names) == 1:
+                raise KeyboardInterrupt
+            raise AttributeError(name)
+
+    names = []
+    with pytest.raises(KeyboardInterrupt):
+        as_tensor(Interrupted())
+    assert names == ["__dlpack__"]
+
+
 def with_exchange(**capsule):
     name = "__dlpack_c_exchange_api__"
     return producer(

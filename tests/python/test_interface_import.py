@@ -38,6 +38,8 @@ HUGE = 1 << 62
         {"typestr": ""},
         {"typestr": "<f400"},
         {"typestr": "<f3"},
+        {"typestr": "<f4\0"},
+        {"typestr": "\0u1"},
         {"typestr": "<i16"},
         {"typestr": "|b2"},
         {"typestr": None},
@@ -111,6 +113,30 @@ class Interface:
 
 
 # B15
+@pytest.mark.parametrize("name", ["version", "shape", "strides", "offset"])
+def test_a_dictionary_that_changes_while_it_is_read(name):
+    class Number:
+        def __init__(self, value):
+            self.value = value
+
+        def __index__(self):
+            for kept in (items, interface):
+                kept.clear()
+            gc.collect()
+            return self.value
+
+    items = {"version": 3, "shape": (2, 3), "strides": (12, 4), "offset": 4}
+    value = items[name]
+    items[name] = (
+        tuple(map(Number, value)) if isinstance(value, tuple) else Number(value)
+    )
+    interface = {**items, "typestr": "=f4", "data": bytearray(28)}
+    np.frombuffer(interface["data"], "f4")[1:] = range(6)
+    tensor = as_tensor(Interface(interface))
+    assert interface == {} and np.asarray(tensor).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+# B15
 def test_an_interface_whose_data_is_a_buffer():
     data = bytearray(struct.pack("=6f", *range(6)))
     base = {"version": 3, "shape": (2, 2), "typestr": "=f4", "data": data}
@@ -130,6 +156,7 @@ def test_an_interface_whose_data_is_a_buffer():
         {"strides": (-8, 4)},
         {"strides": (32, 4)},
         {"shape": (2**40, 2**40)},
+        {"shape": (0,), "offset": 2**63 - 1},
     ):
         with pytest.raises(BufferError):
             as_tensor(Interface({**base, **more}))

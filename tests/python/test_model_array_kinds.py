@@ -100,6 +100,13 @@ def test_protocols_are_tried_in_order_and_say_why_not(launched):
         launched.infer([Gone(X)])
 
 
+# Q301
+@pytest.mark.parametrize("device", [None, 1, (), (1,), ("1", 0), (1.0, 0)], ids=str)
+def test_a_device_that_is_none_is_a_type_error(launched, device):
+    with pytest.raises(TypeError, match=r"__dlpack_device__\(\)"):
+        launched.infer([DLPack(X, device)])
+
+
 class OneRaises:
     def __init__(self, which):
         self.which = which
@@ -131,7 +138,7 @@ class CudaArray(ToArray):
 # Q301
 @pytest.mark.parametrize(
     "tensor",
-    [DLPack(X, (2, 0)), OddDLPack(X, (10, 1)), CudaArray(X)],
+    [DLPack(X, (2, 0)), DLPack(X, (2**70, 0)), OddDLPack(X, (10, 1)), CudaArray(X)],
     ids=lambda tensor: type(tensor).__name__,
 )
 def test_device_memory_is_refused(launched, tensor):

@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 import threading
+import types
 
 import pytest
 from runtime_cases import run_child
@@ -65,9 +66,14 @@ def test_a_token_is_no_constructor(token):
             token(*args, **kw)
 
 
+class Pretender:
+    __class__ = PayloadType
+
+
 # H04
 def test_equality_takes_any_object():
-    for other in (3, None, "float32", object(), np.zeros(3), Tensor, PayloadType):
+    others = (3, None, "float32", object(), np.zeros(3), Tensor, PayloadType)
+    for other in (*others, Pretender()):
         assert (payload.float32 == other) is False
         assert (payload.float32 != other) is True
     assert (payload.float32 == resolve("float32")) is True
@@ -294,3 +300,9 @@ def test_numpy_is_not_imported():
         assert "numpy" not in sys.modules
         """
     assert run_child(code).stderr == "" and "numpy" in sys.modules
+
+
+# of another thread, which has all names later
+def test_numpy_may_be_half_imported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy", types.ModuleType("numpy"))
+    assert payload.float32.accepts(1.5) and payload.boolean.accepts(True)
