@@ -154,7 +154,8 @@ static int from_object(void *object, DLManagedTensorVersioned **managed)
 static int to_object(DLManagedTensorVersioned *managed, void **object)
 {
 	PyObject *module = PyImport_ImportModule("qbruntime.qbruntime");
-	struct qbpy_state *state = module ? PyModule_GetState(module) : NULL;
+	struct qbpy_state *state =
+		module ? qbpy_get_module_state(module) : NULL;
 
 	*object = state && !qbpy_check_interpreter(state)
 			  ? qbpy_import_struct(state, managed)

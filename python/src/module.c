@@ -46,6 +46,14 @@ static bool interrupt(void *arg)
 }
 
 /* A class of Python's has no module, but a base that is ours. */
+struct qbpy_state *qbpy_get_module_state(PyObject *module)
+{
+	if (PyModule_Check(module) && PyModule_GetDef(module) == &definition)
+		return PyModule_GetState(module);
+	(void)qbpy_raise_type("the module qbruntime.qbruntime", module);
+	return NULL;
+}
+
 struct qbpy_state *qbpy_get_state(PyTypeObject *type)
 {
 	for (; type; type = PyType_GetSlot(type, Py_tp_base)) {

@@ -230,6 +230,7 @@ struct qbpy_future {
 
 /* module.c: the GIL, NumPy, types and how their objects find the state. */
 struct qbpy_state *qbpy_get_state(PyTypeObject *type);
+struct qbpy_state *qbpy_get_module_state(PyObject *module);
 int qbpy_add_type(PyObject *module, enum qbpy_type which, PyType_Spec *spec,
 		  PyObject *bases);
 /* A type takes one table of methods; these are of another file. */

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The table by which C libraries exchange tensors, of Tensor and PinnedMemory."""
 
+import array
 import ctypes
 import gc
+import sys
 import threading
+import types
 
 import pytest
 from runtime_cases import COPY64, run_child
@@ -169,6 +172,17 @@ def test_a_refused_struct_stays_the_callers():
     with pytest.raises(qbruntime.QbRuntimeError) as caught:
         fake_dlpack.exchange_import(Tensor, record)
     assert caught.value.status is StatusCode.Bridge_NoDriver
+    fake_dlpack.consume(record.capsule()).drop()
+
+
+# L10: what a program puts in the module's place is not taken for it
+@pytest.mark.parametrize("module", [types.ModuleType("qbruntime"), array, 3], ids=str)
+def test_another_module_imports_nothing(monkeypatch, module):
+    record = producer(shape=(3,), dtype=UINT8).make_record()
+    monkeypatch.setitem(sys.modules, "qbruntime.qbruntime", module)
+    with pytest.raises(TypeError, match=r"qbruntime\.qbruntime, got"):
+        fake_dlpack.exchange_import(Tensor, record)
+    assert record.deleter_calls == 0
     fake_dlpack.consume(record.capsule()).drop()
 
 
