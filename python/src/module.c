@@ -45,7 +45,6 @@ static bool interrupt(void *arg)
 	return is_to_stop;
 }
 
-/* A class of Python's has no module, but a base that is ours. */
 struct qbpy_state *qbpy_get_module_state(PyObject *module)
 {
 	if (PyModule_Check(module) && PyModule_GetDef(module) == &definition)
@@ -54,6 +53,7 @@ struct qbpy_state *qbpy_get_module_state(PyObject *module)
 	return NULL;
 }
 
+/* A class of Python's has no module, but a base that is ours. */
 struct qbpy_state *qbpy_get_state(PyTypeObject *type)
 {
 	for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
