@@ -3,10 +3,14 @@
  * The binary interface of DLPack 1.3: upstream's dlpack/dlpack.h where
  * configure found one of 1.3 or newer, else the same declared here. Sizes,
  * offsets and numbers are those of docs/spec/tensor-interop.md, 1.2, which
- * check-dlpack compares both with. Shared with python/src/.
+ * test-layout.sh compares both with. Shared with python/src/.
  */
 #ifndef QBRT_DLPACK_ABI_H
 #define QBRT_DLPACK_ABI_H
+
+/* What is spoken and asked for, also with a newer header. */
+#define QBRT_DLPACK_MAJOR 1
+#define QBRT_DLPACK_MINOR 3
 
 #ifdef HAVE_DLPACK_DLPACK_H
 

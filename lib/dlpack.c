@@ -306,14 +306,14 @@ enum qbrt_status
 qbrt_dlpack_read(struct qbrt_dlpack_view *view,
 		 const struct DLManagedTensorVersioned *managed)
 {
-	if (managed->version.major != DLPACK_MAJOR_VERSION)
+	if (managed->version.major != QBRT_DLPACK_MAJOR)
 		return qbrt_fail(QBRT_TENSOR_REFUSED,
 				 "version is %" PRIu32 ".%" PRIu32
 				 ", expected %d.x: ask the producer for "
 				 "max_version=(%d, %d)",
 				 managed->version.major, managed->version.minor,
-				 DLPACK_MAJOR_VERSION, DLPACK_MAJOR_VERSION,
-				 DLPACK_MINOR_VERSION);
+				 QBRT_DLPACK_MAJOR, QBRT_DLPACK_MAJOR,
+				 QBRT_DLPACK_MINOR);
 	return read_tensor(view, &managed->dl_tensor, managed->flags);
 }
 

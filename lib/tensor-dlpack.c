@@ -292,8 +292,8 @@ static void fill_versioned(struct export *block,
 {
 	struct DLManagedTensorVersioned *managed = &block->managed.versioned;
 
-	managed->version.major = 1;
-	managed->version.minor = 3;
+	managed->version.major = QBRT_DLPACK_MAJOR;
+	managed->version.minor = QBRT_DLPACK_MINOR;
 	managed->manager_ctx = block;
 	managed->deleter = delete_own_versioned;
 	managed->flags =

@@ -5,7 +5,7 @@
  * an ndarray of first, over the same bytes where its protocol allows that. What
  * is to be written is never a copy, and pinned memory is open for access then.
  */
-#include "module.h"
+#include "arrays.h"
 
 #include <stdio.h>
 

@@ -303,8 +303,8 @@ static int parse_max_version(struct qbpy_state *state, PyObject *object,
 			     object);
 		return -1;
 	}
-	request->is_versioned = pair[0] >= DLPACK_MAJOR_VERSION;
-	if (pair[0] == DLPACK_MAJOR_VERSION && pair[1] < request->minor)
+	request->is_versioned = pair[0] >= QBRT_DLPACK_MAJOR;
+	if (pair[0] == QBRT_DLPACK_MAJOR && pair[1] < request->minor)
 		request->minor = (uint32_t)pair[1];
 	return 0;
 }
@@ -365,7 +365,7 @@ static int parse_request(struct qbpy_state *state, PyObject *const *args,
 	PyObject *sorted[QBPY_MAX_ARGUMENTS];
 
 	*request = (struct request){
-		.minor = DLPACK_MINOR_VERSION,
+		.minor = QBRT_DLPACK_MINOR,
 		.options = { .size = sizeof(request->options) },
 	};
 	return qbpy_sort_arguments(state, &signature, args, num, names,

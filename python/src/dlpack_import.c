@@ -12,6 +12,8 @@
 
 #include "dlpack-abi.h"
 
+#include <stdio.h>
+
 static const struct qbrt_tensor_import_options options = {
 	.size = sizeof(options),
 	.flags = QBRT_TENSOR_DEFER_RELEASE,
@@ -164,16 +166,19 @@ static int find_producer(struct qbpy_state *state, PyObject *object,
 static int check_device(struct qbpy_state *state,
 			const struct producer *producer)
 {
+	char text[192];
 	long long type;
 
 	if (qbpy_call_dlpack_device(producer->dlpack_device, &type))
 		return -1;
 	if (type != kDLCUDA && type != kDLCUDAManaged)
 		return 0;
-	(void)qbpy_raise_text(state, QBRT_BRIDGE_NO_DRIVER, NULL,
-			      "memory of CUDA is not reached, this version "
-			      "loads no driver of it: copy it to the host "
-			      "first");
+	(void)snprintf(text, sizeof(text),
+		       "__dlpack_device__() gave device type %lld, memory of "
+		       "CUDA, which is not reached since this version loads no "
+		       "driver of it: copy it to the host first",
+		       type);
+	(void)qbpy_raise_text(state, QBRT_BRIDGE_NO_DRIVER, NULL, text);
 	return -1;
 }
 
@@ -459,8 +464,8 @@ int qbpy_add_imports(PyObject *module, PyTypeObject *type)
 	struct qbpy_state *state = PyModule_GetState(module);
 	int ret;
 
-	state->max_version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION,
-					   DLPACK_MINOR_VERSION);
+	state->max_version =
+		Py_BuildValue("(ii)", QBRT_DLPACK_MAJOR, QBRT_DLPACK_MINOR);
 	ret = state->max_version ? 0 : -1;
 
 	for (size_t i = 0; !ret && i < sizeof(methods) / sizeof(methods[0]);

@@ -8,6 +8,8 @@
 
 #include "dlpack-abi.h"
 
+#include <stdio.h>
+
 #define CAPSULE_NAME "dlpack_exchange_api"
 
 typedef void (*set_error_function)(void *error_ctx, const char *kind,
@@ -94,18 +96,28 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **managed,
 	enum qbrt_dtype dtype = find_dtype(prototype->dtype);
 	enum qbrt_status status;
 	const char *kind;
+	char text[160];
 
 	if (prototype->device.device_type != kDLCPU ||
 	    prototype->device.device_id) {
-		set_error(error_ctx, "BufferError",
-			  "memory is allocated for device (1, 0), the CPU, "
-			  "alone");
+		(void)snprintf(
+			text, sizeof(text),
+			"memory is allocated for device (1, 0), the CPU, "
+			"alone, and (%d, %d) is asked for",
+			(int)prototype->device.device_type,
+			(int)prototype->device.device_id);
+		set_error(error_ctx, "BufferError", text);
 		return -1;
 	}
 	if (dtype == QBRT_DTYPE_ERROR || prototype->ndim < 0) {
-		set_error(error_ctx, "BufferError",
-			  "pinned memory has elements of the types of "
-			  "DataType, and axes from 0 on");
+		(void)snprintf(
+			text, sizeof(text),
+			"pinned memory has elements of the types of "
+			"DataType and axes from 0 on, and dtype (%u, %u, "
+			"%u) with %d axes is asked for",
+			prototype->dtype.code, prototype->dtype.bits,
+			prototype->dtype.lanes, (int)prototype->ndim);
+		set_error(error_ctx, "BufferError", text);
 		return -1;
 	}
 	status = alloc_managed(prototype, dtype, managed);
@@ -223,8 +235,8 @@ static int get_work_stream(DLDeviceType type, int32_t number, void **stream)
 static DLPackExchangeAPI table = {
 	.header = {
 		.version = {
-			.major = DLPACK_MAJOR_VERSION,
-			.minor = DLPACK_MINOR_VERSION,
+			.major = QBRT_DLPACK_MAJOR,
+			.minor = QBRT_DLPACK_MINOR,
 		},
 	},
 	.managed_tensor_allocator = allocate,
@@ -295,7 +307,7 @@ int qbpy_find_exchange(struct qbpy_state *state, PyObject *object,
 			     type);
 		return -1;
 	}
-	while (header && header->version.major != DLPACK_MAJOR_VERSION)
+	while (header && header->version.major != QBRT_DLPACK_MAJOR)
 		header = header->prev_api;
 	*found = header;
 	return 0;

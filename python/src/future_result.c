@@ -4,7 +4,7 @@
  * pinned memory that was given. The library writes new arrays without the GIL,
  * while nobody else has seen them.
  */
-#include "module.h"
+#include "arrays.h"
 
 /* The arrays that a result is put into. */
 struct outputs {

@@ -3,7 +3,7 @@
 #ifndef QBPY_INFER_ARRAY_H
 #define QBPY_INFER_ARRAY_H
 
-#include "module.h"
+#include "arrays.h"
 
 struct qbpy_call {
 	struct qbpy_model *self;

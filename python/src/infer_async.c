@@ -3,7 +3,7 @@
  * Inference that is queued: the inputs are copied within the call, the result
  * is a Future's. The call waits, without the GIL, where the queue is full.
  */
-#include "module.h"
+#include "arrays.h"
 
 /* The Future of inputs; None if TRY would have to wait. */
 static PyObject *submit_arrays(struct qbpy_model *self,

@@ -93,10 +93,16 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 	uint8_t code = 0;
 	int size = 0;
 
-	if (!object || !PyUnicode_Check(object))
+	if (!object)
 		return qbpy_refuse_tensor(
 			state, "__array_interface__ has no typestr, a "
 			       "str such as \"<f4\"");
+	if (!PyUnicode_Check(object)) {
+		(void)qbpy_raise_type("a str such as \"<f4\" for typestr of "
+				      "__array_interface__",
+				      object);
+		return -1;
+	}
 	text = PyUnicode_AsUTF8AndSize(object, &length);
 	if (!text)
 		return -1;
@@ -136,6 +142,13 @@ static Py_ssize_t parse_tuple(struct qbpy_state *state, PyObject *object,
 	Py_ssize_t num =
 		object && PyTuple_Check(object) ? PyTuple_Size(object) : -1;
 
+	if (object && num < 0) {
+		PyErr_Format(PyExc_TypeError,
+			     "__array_interface__ has %s %R, expected a tuple "
+			     "of ints",
+			     name, object);
+		return -1;
+	}
 	if (num < 0 || num > MAX_NDIM)
 		return qbpy_refuse_tensor(
 			state,
@@ -232,9 +245,9 @@ static int take_buffer(struct qbpy_state *state, PyObject *dict,
 	if (offset < 0 || !is_inside(array, offset, holder->view.len))
 		return qbpy_refuse_tensor(
 			state,
-			"__array_interface__ reaches beyond its buffer of "
-			"%zd bytes",
-			holder->view.len);
+			"__array_interface__ has offset %lld and shape %R, "
+			"which reach beyond its buffer of %zd bytes",
+			offset, get(dict, "shape"), holder->view.len);
 	array->desc.data = (char *)holder->view.buf + offset;
 	return 0;
 }
@@ -251,7 +264,13 @@ static int parse_data(struct qbpy_state *state, PyObject *dict,
 		return take_buffer(state, dict, data ? data : holder->producer,
 				   holder, array);
 	address = PyTuple_Size(data) == 2 ? PyTuple_GetItem(data, 0) : NULL;
-	if (!address || !PyLong_Check(address))
+	if (address && !PyLong_Check(address)) {
+		(void)qbpy_raise_type("an int for the address in data of "
+				      "__array_interface__",
+				      address);
+		return -1;
+	}
+	if (!address)
 		return qbpy_refuse_tensor(
 			state,
 			"__array_interface__ has data %R, expected "

@@ -228,6 +228,8 @@ struct qbpy_future {
 	PyObject *weakrefs;
 };
 
+struct qbpy_arrays;
+
 /* module.c: the GIL, NumPy, types and how their objects find the state. */
 struct qbpy_state *qbpy_get_state(PyTypeObject *type);
 struct qbpy_state *qbpy_get_module_state(PyObject *module);
@@ -317,41 +319,6 @@ PyObject *qbpy_cores_to_list(struct qbpy_state *state,
 			     const struct qbrt_core_id *cores, size_t num);
 /* A string or, for NULL, None. */
 PyObject *qbpy_text(const char *text);
-
-/* arrays.c: host arrays of a call. */
-/* What keeps the bytes of one: a buffer, or pinned memory by a use. */
-struct qbpy_hold {
-	Py_buffer view;             /* obj NULL: none */
-	struct qbpy_native *native; /* NULL: none */
-	int num_accesses;           /* of an output, open now; 0: a use alone */
-	bool is_invalid;            /* what an output has */
-};
-struct qbpy_arrays {
-	size_t num;
-	struct qbrt_array *arrays;
-	struct qbpy_hold *holds; /* one for each */
-};
-/*
- * One array or a list or tuple of them (Q300, Q301); nothing is held on
- * failure. name: of the argument.
- */
-int qbpy_take_arrays(struct qbpy_state *state, PyObject *object,
-		     const char *name, struct qbpy_arrays *arrays);
-/*
- * What a call is to write (Q326, Q328): with a ValueError for what is
- * read-only, a TypeError for what may be copied on the way.
- */
-int qbpy_take_outputs(struct qbpy_state *state, PyObject *list,
-		      struct qbpy_arrays *arrays);
-/* Of an output that has some: a use alone keeps it from now on. */
-void qbpy_leave_accesses(struct qbpy_hold *hold);
-void qbpy_release_arrays(struct qbpy_arrays *arrays);
-/*
- * A new ndarray, writable, in C order, aligned to 64 bytes and not cleared
- * (Q329); data: where its bytes are.
- */
-PyObject *qbpy_new_array(struct qbpy_state *state, enum qbrt_dtype dtype,
-			 const int64_t *shape, size_t ndim, void **data);
 
 /* accelerator.c */
 int qbpy_add_accelerator(PyObject *module);

@@ -2,6 +2,8 @@
 """Nodes that may not be opened, or that another version drives: one answer."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import cases
 import pytest
@@ -63,13 +65,16 @@ def test_show_and_doctor_give_one_code_of_versions(tree, major, code):
 
 
 # I17, I82: what may not be read is not taken for what is not there
-def test_an_unreadable_bus_is_not_an_empty_one(roots):
-    root = trees.unpack("bare", roots / "denied")
-    (root / "sys/bus/pci/devices").mkdir(parents=True, mode=0)
-    other = {"user": 65534, "group": 65534, "extra_groups": []}
-    words = ["doctor", "--jsonl", "--sysroot", root]
-    done = cases.run(*words, cwd="/", **({} if os.geteuid() else other))
-    (root / "sys/bus/pci/devices").rmdir()
+def test_an_unreadable_bus_is_not_an_empty_one():
+    # which another user reaches, as pytest's folders are not
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = trees.unpack("bare", Path(folder) / "denied")
+        (root / "sys/bus/pci/devices").mkdir(parents=True, mode=0)
+        other = {"user": 65534, "group": 65534, "extra_groups": []}
+        words = ["doctor", "--jsonl", "--sysroot", root]
+        done = cases.run(*words, cwd="/", **({} if os.geteuid() else other))
+        (root / "sys/bus/pci/devices").rmdir()
     assert done.returncode == 0, done
     assert b'"skip","code":null,"text":"/sys/bus/pci/devices cannot be' in done.stdout
     assert b"whether there is NPU hardware is not known" in done.stdout

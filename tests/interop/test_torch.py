@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from fakes import fields
+from runtime_cases import TOP
 from shared import BASE, LOADS, Copies, Exchanges, fill
 
 from qbruntime.payload import Tensor
@@ -127,3 +128,9 @@ class TestTorch(Exchanges, Copies):
         lazy = lib.tensor([1 + 2j]).conj()
         assert np.asarray(Tensor.as_tensor(lazy)).tolist() == [1 + 2j]
         record_property("found", "its table gives a lazy conj() unresolved")
+
+    def test_the_page_begins_with_what_works(self, capsys, monkeypatch):
+        monkeypatch.chdir(TOP)
+        code = (TOP / "docs/interop.md").read_text().split("```python\n")[1]
+        exec(code.split("```")[0], {})
+        assert capsys.readouterr().out == "copied bytes: 0\n"

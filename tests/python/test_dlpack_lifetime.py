@@ -3,6 +3,7 @@
 
 import gc
 import sys
+import threading
 
 import pytest
 from runtime_cases import COPY64, resident_kib, run_child
@@ -195,6 +196,7 @@ def test_consumers_drop_where_they_like(acc, is_ours):
     if not is_ours:
         (record,) = fake.records
         assert record.deleter_calls == 1 and record.had_gil
+        assert record.deleter_thread == threading.get_native_id()
     assert sys.getrefcount(fake) == count
 
 

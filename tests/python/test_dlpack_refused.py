@@ -177,6 +177,7 @@ def test_memory_of_cuda_needs_its_driver(load, kind):
         with pytest.raises(qbruntime.QbRuntimeError) as caught:
             load(fake, stream)
         assert caught.value.status is StatusCode.Bridge_NoDriver
+        assert f"gave device type {kind}, memory of CUDA" in str(caught.value)
         assert not isinstance(caught.value, BufferError)
     assert fake.log == 4 * [("__dlpack_device__", {})]
     # whatever the methods say, the struct decides

@@ -222,6 +222,8 @@ def test_what_is_not_allocated_is_told_once(shape, dtype, device, kind):
     with pytest.raises(RuntimeError, match=f"^{kind}: .+") as caught:
         fake_dlpack.exchange_allocate(PinnedMemory, shape, dtype, device)
     assert type(caught.value) is RuntimeError
+    if kind == "BufferError":
+        assert str(dtype if device == (1, 0) else device) in str(caught.value)
     assert streams.bridge_stats() == before
 
 
