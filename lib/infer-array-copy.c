@@ -18,11 +18,6 @@
 #define MAX_ITEMS 16
 #define MIN_ALIGNMENT 64
 
-static size_t count_buffers(const struct qbrt_launched_variant *variant)
-{
-	return variant->variant->input_count + variant->variant->output_count;
-}
-
 size_t qbrt_array_max_items(const struct qbrt_launched *launched,
 			    size_t variant)
 {
@@ -30,7 +25,7 @@ size_t qbrt_array_max_items(const struct qbrt_launched *launched,
 	size_t max = launched->num_slots < MAX_ITEMS ? launched->num_slots
 						     : MAX_ITEMS;
 
-	for (size_t i = 0; i < count_buffers(it); i++) {
+	for (size_t i = 0; i < qbrt_array_count_buffers(it); i++) {
 		uint64_t room = launched->device->facts.max_bo_size /
 				qbrt_variant_get_stride(it, i);
 
@@ -62,7 +57,7 @@ enum qbrt_status qbrt_array_take_set(struct qbrt_launched *launched,
 {
 	const struct qbrt_launched_variant *it = &launched->variants[variant];
 	struct qbrt_staging_want wants[QBNPU_MAX_BINDINGS];
-	size_t num = count_buffers(it);
+	size_t num = qbrt_array_count_buffers(it);
 
 	*set = qbrt_staging_take(&launched->staging, variant, num_items);
 	if (*set)

@@ -13,13 +13,11 @@
 /* Every buffer begins a page, on both sides. */
 #define MIN_PAGE_SIZE 4096
 
-/* What the job touches of the array, whose buffer is number of the variant. */
+/* What the call's jobs touch of an array, from begin on. */
 struct span {
 	char *begin;
 	size_t nbytes; /* of the array */
-	size_t length; /* of the binding; from one item to the next: stride */
-	size_t num_items; /* jobs' items, all of the call's */
-	size_t stride;
+	size_t length; /* of the bindings, item behind item */
 	size_t alignment;
 };
 
@@ -28,23 +26,17 @@ static struct span get_span(const struct qbrt_array_part *whole, size_t number,
 {
 	const struct qbrt_launched_variant *variant = whole->variant;
 	const struct drm_qbnpu_binding *binding = &variant->bindings[number];
-	struct span span = {
+	uint32_t align_log2 =
+		variant->facts->bindings[binding->index].align_log2;
+
+	return (struct span){
 		.begin = array->data,
 		.nbytes = qbrt_array_get_used_nbytes(whole, number),
-		.length = binding->length,
-		.num_items = whole->num,
-		.stride = qbrt_variant_get_stride(variant, number),
-		.alignment =
-			(size_t)1
-			<< variant->facts->bindings[binding->index].align_log2,
+		.length = binding->length +
+			  (whole->num - 1) *
+				  qbrt_variant_get_stride(variant, number),
+		.alignment = (size_t)1 << align_log2,
 	};
-
-	return span;
-}
-
-static size_t get_end(const struct span *span)
-{
-	return (span->num_items - 1) * span->stride + span->length;
 }
 
 /* The storages of the call that are in place, inputs and outputs before it. */
@@ -63,7 +55,7 @@ static bool may_write(const struct qbrt_array_places *places, size_t number,
 		      const struct qbrt_storage *storage,
 		      const struct span *span)
 {
-	return !storage->buffer.is_read_only && span->nbytes == get_end(span) &&
+	return !storage->buffer.is_read_only && span->nbytes == span->length &&
 	       !is_among(places, number, storage->buffer.id) &&
 	       (qbrt_storage_is_valid(storage) ||
 		span->nbytes >= storage->nbytes);
@@ -78,7 +70,7 @@ static bool fits(const struct qbrt_launched *launched,
 	       !(offset % span->alignment) &&
 	       (span->alignment <= MIN_PAGE_SIZE ||
 		!(storage->buffer.device_address % span->alignment)) &&
-	       get_end(span) <= storage->buffer.size - offset;
+	       span->length <= storage->buffer.size - offset;
 }
 
 static void find(const struct qbrt_launched *launched,
@@ -88,13 +80,14 @@ static void find(const struct qbrt_launched *launched,
 {
 	bool is_input = number < whole->match->entry->input_count;
 	struct qbrt_pinned_memory *mem = &places->mems[number];
-	struct span span = get_span(whole, number, array);
-	uintptr_t begin = (uintptr_t)span.begin;
+	uintptr_t begin = (uintptr_t)array->data;
+	struct span span;
 
 	/* most arrays are asked no more than this */
 	if (begin % (1u << QBNPU_MIN_ALIGN_LOG2) ||
 	    !qbrt_array_is_as_wanted(whole, number, array))
 		return;
+	span = get_span(whole, number, array);
 	mem->storage = qbrt_storage_find(begin, begin + span.nbytes);
 	if (!mem->storage)
 		return;
@@ -136,25 +129,16 @@ void qbrt_array_leave_places(struct qbrt_array_places *places)
 	places->used = 0;
 }
 
-static size_t count_buffers(const struct qbrt_array_match *match)
-{
-	return match->entry->input_count + match->entry->output_count;
-}
-
 bool qbrt_array_has_to_copy(const struct qbrt_array_part *part)
 {
-	uint64_t used = part->places->used;
-
-	for (size_t i = 0; i < count_buffers(part->match); i++)
-		if (!(used >> i & 1))
-			return true;
-	return false;
+	return (size_t)__builtin_popcountll(part->places->used) <
+	       qbrt_array_count_buffers(part->variant);
 }
 
 void qbrt_array_place_part(const struct qbrt_array_part *part,
 			   struct qbrt_pinned_memory *buffers[])
 {
-	for (size_t i = 0; i < count_buffers(part->match); i++) {
+	for (size_t i = 0; i < qbrt_array_count_buffers(part->variant); i++) {
 		struct qbrt_pinned_memory *mem = &part->places->mems[i];
 
 		if (!(part->places->used >> i & 1)) {

@@ -36,6 +36,12 @@ struct qbrt_array_part {
 	size_t num; /* with more than 1 variant is looked at */
 };
 
+static inline size_t
+qbrt_array_count_buffers(const struct qbrt_launched_variant *variant)
+{
+	return variant->variant->input_count + variant->variant->output_count;
+}
+
 /* How many executions one job of the variant has at most, memory bounded. */
 size_t qbrt_array_max_items(const struct qbrt_launched *launched,
 			    size_t variant);
@@ -57,8 +63,8 @@ size_t qbrt_array_get_used_nbytes(const struct qbrt_array_part *part,
 				  size_t number);
 
 /*
- * Converts and copies what is not in its place, and says in each buffer of the set how much of it the
- * job uses. Returns how many bytes were written.
+ * Converts and copies what is not in its place, and says in each buffer of the
+ * set how much of it the job uses. Returns how many bytes were written.
  */
 uint64_t qbrt_array_copy_in(const struct qbrt_array_part *part,
 			    const struct qbrt_array *inputs);
