@@ -321,8 +321,10 @@ def test_what_a_job_writes_is_waited_for_without_the_gil():
             if wait is copies[0]:
                 assert np.asarray(found).tolist() == [7] * 4
             elif wait is copies[1]:
-                address = fake_dlpack.consume(found).fields()["address"]
+                copied = fake_dlpack.consume(found)
+                address = copied.fields()["address"]
                 assert ctypes.string_at(address, 64) == bytes([7]) * 64
+                copied.drop()
         is_done.append(1)
         """,
         COPY64,
