@@ -22,6 +22,8 @@ ONE_MODE = [("mode_mask=3", "mode_mask=1")] + [
 COUNTED = (None, True, ()) if sys.version_info < (3, 12) else ()
 SANITIZER = re.search("lib[at]san|$", Path("/proc/self/maps").read_text("utf-8"))[0]
 SANITIZED = bool(SANITIZER)
+# a job that still runs when a test looks at it, on a slow machine too
+LASTS = "slow:ns=1000000000"
 # random ones, of each of 8 threads
 OPERATIONS = 100000 if os.environ.get("QBRUNTIME_TEST_LONG") else 2000
 

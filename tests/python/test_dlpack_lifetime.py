@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import COPY64, resident_kib, run_child
+from runtime_cases import COPY64, LASTS, resident_kib, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -264,7 +264,7 @@ def test_default_buffers_go_into_torch(acc):
     [
         ("Model_PredictError", "error:every=1,count=1", 60000),
         ("Acc_NPUTimeout", "hang:every=1,count=1", 100),
-        ("Cancelled", "slow:ns=400000000,every=1,count=1", 60000),
+        ("Cancelled", LASTS + ",every=1,count=1", 60000),
     ],
 )
 def test_what_a_failed_job_left_is_not_exported(status, fault, limit_ms):

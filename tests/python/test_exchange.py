@@ -9,7 +9,7 @@ import threading
 import types
 
 import pytest
-from runtime_cases import COPY64, run_child
+from runtime_cases import COPY64, LASTS, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -134,7 +134,7 @@ def test_memory_that_is_freed_meanwhile_is_not_lent():
         assert caught == ["PinnedMemory_NotAvailable"], caught
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=300000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import select
 
 import pytest
-from runtime_cases import count_fds, has_fds, run_async
+from runtime_cases import LASTS, count_fds, has_fds, run_async
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -147,7 +147,7 @@ def test_inputs_may_be_written_once_they_are_queued():
         del x
         assert second.get()[0].tolist() == first.get()[0].tolist() == list(range(64))
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=300000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 

@@ -5,7 +5,7 @@ import asyncio
 import os
 
 import pytest
-from runtime_cases import count_fds, run_async
+from runtime_cases import LASTS, count_fds, run_async
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -117,7 +117,7 @@ def test_two_tasks_await_one_future():
             assert answers[1].status is StatusCode.Future_NotValid
         asyncio.run(run())
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=100000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 

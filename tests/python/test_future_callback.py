@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from runtime_cases import ASYNC, COPY64, run_async, run_child
+from runtime_cases import ASYNC, COPY64, LASTS, run_async, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -201,9 +201,8 @@ def test_another_interpreter_has_no_callbacks():
 
 # Runs after what the package has registered, since it comes before it.
 LATE = """
-import atexit
+import asyncio, atexit
 def late():
-    import asyncio
     async def wait():
         await future
     for call in (lambda: future.add_done_callback(print), lambda: asyncio.run(wait())):
@@ -221,7 +220,7 @@ def test_at_the_end_nothing_more_is_called_or_awaited():
     child = run_child(
         LATE + ASYNC + "future = model.infer_async(x)",
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=100000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
     *refused, got = child.stdout.splitlines()
     assert len(refused) == 2

@@ -10,6 +10,7 @@ import pytest
 from runtime_cases import (
     COPY64,
     COUNTED,
+    LASTS,
     SANITIZED,
     count_fds,
     has_fds,
@@ -39,7 +40,7 @@ def test_a_future_keeps_its_model():
         del first, second
         assert alive() is None
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=100000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 

@@ -9,7 +9,15 @@ import threading
 import weakref
 
 import pytest
-from runtime_cases import COPY64, count_fds, has_fds, resident_kib, run_async, run_child
+from runtime_cases import (
+    COPY64,
+    LASTS,
+    count_fds,
+    has_fds,
+    resident_kib,
+    run_async,
+    run_child,
+)
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -216,7 +224,7 @@ def test_a_chain_needs_no_wait_between():
         assert futures[1].get()[0].shape() == (64,)
         assert z[63] == 63 and futures[0].get()[0] is y
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=50000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 
@@ -313,7 +321,7 @@ def test_buffers_may_be_freed_while_it_is_in_flight():
         after.get()
         assert all((np.asarray(pinned) == 200).all() for pinned in more)
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=50000000,count=0",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 
@@ -338,7 +346,7 @@ def test_all_may_be_dropped_while_it_is_in_flight():
         # with the model it was disposed; the array keeps the pages
         assert view.tolist() in ([0] * 64, list(range(64)))
         """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=50000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
 from qbruntime.payload import Tensor  # noqa: E402
-from runtime_cases import COPY64, run_child  # noqa: E402
+from runtime_cases import COPY64, LASTS, run_child  # noqa: E402
 
 X = np.arange(64, dtype="u1")
 VIEWS = {
@@ -145,5 +145,5 @@ def test_what_is_used_in_place_is_waited_for_without_the_gil():
         assert model.counters()["copied_nbytes"] == 0
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=200000000,every=1,count=4",
+        QBRUNTIME_SOFT_FAULT=LASTS + ",every=1,count=4",
     )

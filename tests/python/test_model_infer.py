@@ -4,7 +4,7 @@
 import threading
 
 import pytest
-from runtime_cases import COPY64, ONE_MODE, count_fds, resident_kib, run_child
+from runtime_cases import COPY64, LASTS, ONE_MODE, count_fds, resident_kib, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -344,6 +344,6 @@ def test_a_handler_is_told_that_its_call_has_the_memory():
         print(y[0][0])
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=1000000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
     assert child.stdout.split() == ["PinnedMemory_InUse"] * 5 + ["0"]

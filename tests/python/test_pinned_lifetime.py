@@ -8,7 +8,7 @@ import threading
 import weakref
 
 import pytest
-from runtime_cases import COPY64, COUNTED, count_fds, resident_kib, run_child
+from runtime_cases import COPY64, COUNTED, LASTS, count_fds, resident_kib, run_child
 
 qbruntime = pytest.importorskip("qbruntime")
 np = pytest.importorskip("numpy")
@@ -269,7 +269,7 @@ def test_other_threads_run_while_a_job_runs():
         assert after > before
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=300000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
 
 
@@ -306,7 +306,7 @@ def test_memory_in_use_is_accessed_in_order():
         assert written[5] == 1
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=200000000,every=1,count=2",
+        QBRUNTIME_SOFT_FAULT=LASTS + ",every=1,count=2",
     )
 
 

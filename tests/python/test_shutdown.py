@@ -2,7 +2,7 @@
 """What is left of the tensor bridge when the interpreter ends."""
 
 import pytest
-from runtime_cases import COPY64, SANITIZED, run_child
+from runtime_cases import COPY64, LASTS, SANITIZED, run_child
 
 pytest.importorskip("qbruntime")
 
@@ -149,7 +149,7 @@ class Late:
         print(self.future.done(), self.future.wait_for(-1))
 late = Late()
 """,
-        QBRUNTIME_SOFT_FAULT="slow:ns=200000000",
+        QBRUNTIME_SOFT_FAULT=LASTS,
     )
     assert said == "False True\n"
 

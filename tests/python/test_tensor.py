@@ -328,7 +328,7 @@ def test_what_a_job_writes_is_waited_for_without_the_gil():
         is_done.append(1)
         """,
         COPY64,
-        QBRUNTIME_SOFT_FAULT="slow:ns=100000000,every=1,count=99",
+        QBRUNTIME_SOFT_FAULT="slow:ns=300000000,every=1,count=99",
     )
 
 
