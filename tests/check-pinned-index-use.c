@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -171,16 +172,18 @@ START_TEST(writing_waits_for_the_job_that_reads)
 }
 END_TEST
 
-#define RACE_NBYTES 65536
+#define RACE_NBYTES 16384
 static atomic_bool is_race_over;
 
-/* Jobs that fail half way, until the test is over. */
+/* Jobs that fail half way, until the test is over; others get in between. */
 static void *scribble(void *arg)
 {
+	const struct timespec pause = { .tv_nsec = 20000 };
 	unsigned char value = 0;
 
 	(void)arg;
 	while (!atomic_load(&is_race_over)) {
+		nanosleep(&pause, NULL);
 		if (!qbrt_storage_begin_write(mem->storage))
 			continue;
 		memset(get_bytes(), ++value, RACE_NBYTES / 2);

@@ -8,10 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *grow(void *old, size_t nbytes)
+/* Doubles, so that a program of many commands is not copied for each. */
+static void *grow(void *old, size_t old_nbytes, size_t nbytes)
 {
-	void *grown = realloc(old, nbytes ? nbytes : 1);
+	size_t capacity = 64;
+	void *grown = old;
 
+	while (capacity < nbytes)
+		capacity *= 2;
+	if (!old || capacity / 2 >= old_nbytes)
+		grown = realloc(old, capacity);
 	if (!grown)
 		abort();
 	return grown;
@@ -96,8 +102,9 @@ static uint64_t dense_size(uint32_t dtype, uint32_t rank, const uint32_t *dims)
 
 static struct qbnpu_tensor *add_tensor(struct prog *prog)
 {
-	prog->tensors = grow(prog->tensors,
-			     (prog->num_tensors + 1) * sizeof(*prog->tensors));
+	prog->tensors =
+		grow(prog->tensors, prog->num_tensors * sizeof(*prog->tensors),
+		     (prog->num_tensors + 1) * sizeof(*prog->tensors));
 	return &prog->tensors[prog->num_tensors++];
 }
 
@@ -215,7 +222,8 @@ uint32_t prog_pool(struct prog *prog, const float *values, uint32_t count)
 {
 	uint32_t first = prog->num_pool;
 
-	prog->pool = grow(prog->pool, (first + count) * sizeof(*prog->pool));
+	prog->pool = grow(prog->pool, first * sizeof(*prog->pool),
+			  (first + count) * sizeof(*prog->pool));
 	memcpy(prog->pool + first, values, count * sizeof(*prog->pool));
 	prog->num_pool += count;
 	return first;
@@ -308,7 +316,8 @@ void *prog_cmd(struct prog *prog, uint32_t opcode)
 	uint32_t size = prog_command_size(opcode);
 	struct qbnpu_cmd *head;
 
-	prog->commands = grow(prog->commands, prog->commands_size + size);
+	prog->commands = grow(prog->commands, prog->commands_size,
+			      prog->commands_size + size);
 	head = (void *)(prog->commands + prog->commands_size);
 	memset(head, 0, size);
 	head->opcode = (uint16_t)opcode;

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 # ST1: the Python tests run against a staged installation, never against the
 # source tree. One TAP line a test. QBRUNTIME_TEST_FILES: not all of them, but
-# these of tests/python. QBRUNTIME_TEST_FOLDER: test-interop.sh's.
+# these of tests/python. QBRUNTIME_TEST_FOLDER: of test-interop.sh, test-qbcompile.sh.
 set -u
 top=${top_srcdir:?}
 build=${top_builddir:?}
 PYTHON=${PYTHON:-/usr/bin/python3}
 tests=${QBRUNTIME_TEST_FOLDER:-python}
 modules="pytest numpy"
-[ "$tests" != python ] || modules="$modules onnx"
+folders="lib python tools"
+if [ "$tests" = qbcompile ]; then
+	modules="$modules onnx"
+	folders=tools
+fi
 if ! grep -q '^qbcompiledir' "$build/tools/Makefile"; then
 	echo "1..0 # SKIP configured --without-tools"
 	exit 0
@@ -22,7 +26,7 @@ for name in sys.argv[1:]: importlib.import_module(name)' $modules 2>/dev/null; t
 fi
 stage=$(mktemp -d) || exit 1
 trap 'rm -rf "$stage"' EXIT
-for folder in lib python tools; do
+for folder in $folders; do
 	# one at a time: it links anew in the build folder
 	MAKEFLAGS='' flock "$build/tests/Makefile" make -C "$build/$folder" -s install DESTDIR="$stage" >"$stage/log" 2>&1 || {
 		sed 's/^/# /' "$stage/log"
@@ -36,7 +40,7 @@ parent() { # the folder above a staged file's
 }
 # without the package its tests skip
 runtime=
-if grep -q '^pkgpyexec_DATA' "$build/python/Makefile"; then
+if [ "$tests" != qbcompile ] && grep -q '^pkgpyexec_DATA' "$build/python/Makefile"; then
 	runtime=$(parent qbruntime/pinned_memory.py):$stage/doubles
 	mkdir "$stage/doubles" || exit 1
 	cp "$build/tests/.libs/fake_dlpack.so" "$stage/doubles" || exit 1

@@ -4,7 +4,7 @@
 Each table line is `offset type name [default]`, in the notation of the page;
 a default is 0 unless it is NONE or a number. `op` is a u16 tensor operand,
 whose default is NONE. Offsets are checked against the types when the module
-is loaded, and against the page by tests/python/test_container.py.
+is loaded, and against the page by tests/qbcompile/test_container.py.
 """
 
 from __future__ import annotations
