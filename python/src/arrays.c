@@ -260,7 +260,7 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 {
 	PyObject *numpy = qbpy_import_numpy(state);
 	PyObject *array;
-	int has;
+	int has, has_dlpack;
 
 	if (!numpy)
 		return NULL;
@@ -269,7 +269,9 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 		return has < 0 ? NULL
 			       : PyObject_CallFunctionObjArgs(state->asarray,
 							      object, NULL);
-	has = qbpy_has(object, "__dlpack__");
+	has = has_dlpack = qbpy_has(object, "__dlpack__");
+	if (has > 0)
+		has = qbpy_has(object, "__dlpack_device__");
 	if (has < 0 || (has && check_dlpack_device(object, place)))
 		return NULL;
 	if (has) {
@@ -293,8 +295,11 @@ static PyObject *to_ndarray(struct qbpy_state *state, PyObject *object,
 							      object, NULL);
 	PyErr_Format(PyExc_TypeError,
 		     "%s: expected a NumPy array, a PinnedMemory or another "
-		     "host array, got %R",
-		     place->label, (PyObject *)Py_TYPE(object));
+		     "host array, got %R%s",
+		     place->label, (PyObject *)Py_TYPE(object),
+		     has_dlpack ? ", which has no __dlpack_device__ beside its "
+				  "__dlpack__"
+				: "");
 	return NULL;
 }
 

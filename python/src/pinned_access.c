@@ -111,9 +111,21 @@ static void dealloc(PyObject *object)
 	qbpy_free_object(self);
 }
 
+static PyObject *reduce(PyObject *object, PyObject *args)
+{
+	(void)object;
+	(void)args;
+	PyErr_SetString(PyExc_TypeError,
+			"CpuAccess cannot be pickled or copied: it belongs to "
+			"one PinnedMemory of this process");
+	return NULL;
+}
+
 static PyMethodDef methods[] = {
 	{ "__enter__", enter, METH_NOARGS, NULL },
 	{ "__exit__", exit_context, METH_VARARGS, NULL },
+	{ "__reduce__", reduce, METH_NOARGS, NULL },
+	{ "__reduce_ex__", reduce, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -313,6 +313,17 @@ static PyObject *repr(PyObject *object)
 	return text;
 }
 
+static PyObject *reduce(PyObject *object, PyObject *args)
+{
+	(void)object;
+	(void)args;
+	PyErr_SetString(PyExc_TypeError,
+			"Tensor cannot be pickled or copied by the module "
+			"copy: copy() gives one of new memory, and "
+			"np.asarray(tensor) pickles");
+	return NULL;
+}
+
 PyDoc_STRVAR(copy_doc,
 	     "copy($self, stream=None)\n--\n\n"
 	     "A writable Tensor of new memory of the same kind, contiguous. "
@@ -328,6 +339,8 @@ static PyMethodDef methods[] = {
 	  METH_FASTCALL | METH_KEYWORDS, qbpy_dlpack_doc },
 	{ "__dlpack_device__", qbpy_dlpack_device, METH_NOARGS,
 	  qbpy_dlpack_device_doc },
+	{ "__reduce__", reduce, METH_NOARGS, NULL },
+	{ "__reduce_ex__", reduce, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

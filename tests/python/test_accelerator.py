@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Accelerator: how it is opened and closed, what it tells."""
 
+import copy
 import gc
 import pickle
 import weakref
@@ -202,9 +203,16 @@ def test_a_subclass_has_its_own_constructor_and_attributes():
     assert watched() is None
 
 
-def test_it_is_not_pickled(acc):
-    with pytest.raises(TypeError):
-        pickle.dumps(acc)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_what_has_memory_or_a_device_is_not_pickled(asynchronous, acc, protocol):
+    pinned = asynchronous.allocate_outputs()[0]
+    future = asynchronous.infer_async(bytes(64))
+    for item in acc, asynchronous, future, pinned, pinned.tensor(), pinned.cpu_access():
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(item, protocol)
+        if item is not asynchronous:  # another handle of it
+            with pytest.raises(TypeError):
+                copy.copy(item)
 
 
 # Q205 Q748

@@ -131,6 +131,24 @@ def test_what_a_protocol_raises_is_not_lost(launched):
         launched.infer(X, [OneRaises("__array_interface__")])
 
 
+class Half:
+    """Only one of the two methods that DLPack asks for."""
+
+    def __dlpack__(self, **_):
+        raise AssertionError("without its device it is not asked")
+
+
+class HalfAndArray(Half, ToArray):
+    pass
+
+
+# Q301: DLPack begins with both of its methods
+def test_an_object_without_its_device_is_none_of_dlpack(launched):
+    with pytest.raises(TypeError, match="host array, got.*no __dlpack_device__"):
+        launched.infer([Half()])
+    assert np.array_equal(launched.infer([HalfAndArray(X)])[0], X)
+
+
 class CudaArray(ToArray):
     __cuda_array_interface__ = {"version": 3}
 
