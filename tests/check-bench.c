@@ -325,7 +325,7 @@ START_TEST(a_killed_partner_is_an_error)
 	ck_assert_int_eq(kill((pid_t)strtol(line, NULL, 10), SIGKILL), 0);
 	ck_assert_int_lt(probe->run(state, 1), 0);
 	ck_assert_str_eq(bench_get_wrong(), "no answer came from the partner");
-	bench_set_wrong(NULL);
+	bench_set_wrong(NULL, NULL);
 	probe->close(state);
 }
 END_TEST

@@ -125,8 +125,11 @@ def in_terminal(*words, columns=80, env=None):
     return out.replace(b"\r\n", b"\n").decode()
 
 
-def strace(tmp_path, calls, *words, env=None, cwd=None):
-    """The calls that it made, a line each, of all its threads and children."""
+def strace(
+    tmp_path, calls, *words, env=None, cwd=None, inject=(), stdout=subprocess.PIPE
+):
+    """The calls that it made, a line each, of all its threads and children. inject:
+    strace's expressions of calls that fail."""
     if IS_SANITIZED:
         pytest.skip("the leak check of a sanitizer cannot be traced")
     if not shutil.which("strace"):
@@ -141,11 +144,13 @@ def strace(tmp_path, calls, *words, env=None, cwd=None):
             f"trace={calls}",
             "-o",
             out,
+            *(f"--inject={expression}" for expression in inject),
             QBINFO,
             *map(str, words),
         ],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         env=environment(**(env or {})),
         cwd=cwd,
         check=False,

@@ -62,13 +62,13 @@ def test_a_slow_result_is_missed_and_no_failure():
 
 # I58
 @pytest.mark.parametrize("fault", ["error:job=1", "error:job=9", "error:count=0"])
-def test_a_wrong_result_is_a_failure_and_no_figure(fault):
+def test_a_failed_call_is_a_failure_and_no_figure(fault):
     words = [*INLINE, *MODEL[3:], "--placement", "free"]
     document = cases.data(*words, code=1, env={"QBRUNTIME_SOFT_FAULT": fault})
     assert document["error"]["exit"] == 1
-    assert "infer.inline one: a wrong result" in document["error"]["message"]
+    assert "infer.inline one: a failed call: " in document["error"]["message"]
     first, *others = document["results"]
-    assert first["reason"].startswith("a wrong result: ")
+    assert first["reason"].startswith("a failed call: ")
     assert first["samples"] is first["p50"] is first["ratio"]["value"] is None
     assert first["verdict"] == "not_measured"
     paths = {entry["path"] for entry in document["unavailable"]}
@@ -77,17 +77,35 @@ def test_a_wrong_result_is_a_failure_and_no_figure(fault):
     assert len(others) == 13
     shown = cases.run(*words, env={"QBRUNTIME_SOFT_FAULT": fault})
     assert shown.returncode == 1
-    assert b"infer.inline one was not measured: a wrong result" in shown.stdout
+    assert b"infer.inline one was not measured: a failed call: " in shown.stdout
 
 
-# I58: a job that fails while a metric is set up is a wrong result, too
-def test_a_job_that_always_fails_is_wrong_everywhere():
+# I58: a job that fails while a metric is set up is told as any other
+def test_a_job_that_always_fails_is_told_everywhere():
     words = ["bench", "--seconds", "0.001", "--set", "dispatch", "--placement", "same"]
     env = {"QBRUNTIME_SOFT_FAULT": "error:count=0"}
     found = _results(*words, code=1, env=env)
     assert len(found) == 3
     for record in found.values():
-        assert record["reason"].startswith("a wrong result: "), record["metric"]
+        assert re.match("a failed (call|job): .", record["reason"]), record["metric"]
+
+
+# I58: the library's last sentence is not about it
+def test_a_floor_that_fails_says_why_by_itself(tmp_path):
+    words = ["bench", "--set", "floor", "--placement", "one", "--seconds", "0.001"]
+    path = tmp_path / "document"
+    with path.open("wb") as out:
+        cases.strace(
+            tmp_path,
+            "mlock",
+            *words,
+            "-J",
+            inject=["mlock:error=EAGAIN:when=8"],
+            stdout=out,
+        )
+    found = json.loads(path.read_text("utf-8"))["results"]
+    reasons = [record["reason"] for record in found if record["reason"]]
+    assert reasons == ["F10 memfd, mmap and mlock: Resource temporarily unavailable"]
 
 
 # I26: what failed is a line of its own at the end

@@ -313,7 +313,8 @@ static int64_t run_link(void *state, uint32_t num)
 
 	while (num--)
 		if (!link->kind->tell(link, 1) || !link->kind->await(link, 0)) {
-			bench_set_wrong("no answer came from the partner");
+			bench_set_wrong("no answer came from the partner",
+					NULL);
 			return -1;
 		}
 	return bench_now_ns() - begin;

@@ -33,7 +33,7 @@ static bool submit(struct queue *queue, uint32_t at)
 		    &queue->subject->in, 1, &queue->outs[at], 1,
 		    &queue->futures[at]))
 		return true;
-	bench_set_wrong(qbrt_error_detail());
+	bench_set_wrong("a failed job", qbrt_error_detail());
 	return false;
 }
 
@@ -46,7 +46,8 @@ static bool collect(struct queue *queue, uint32_t at)
 		is_good = !qbrt_future_wait(queue->futures[at], -1) &&
 			  !qbrt_future_get_status(queue->futures[at]);
 	if (!is_good)
-		bench_set_wrong(qbrt_future_get_detail(queue->futures[at]));
+		bench_set_wrong("a failed job",
+				qbrt_future_get_detail(queue->futures[at]));
 	qbrt_future_free(queue->futures[at]);
 	queue->futures[at] = NULL;
 	return is_good;

@@ -89,7 +89,7 @@ static bool collect(struct whole *whole, size_t at)
 				   !qbrt_future_get_status(future));
 
 	if (!is_good)
-		bench_set_wrong(qbrt_future_get_detail(future));
+		bench_set_wrong("a failed job", qbrt_future_get_detail(future));
 	atomic_fetch_add_explicit(&bench_num_steps, 1, memory_order_relaxed);
 	qbrt_future_free(future);
 	whole->futures[at] = NULL;

@@ -51,9 +51,10 @@ void bench_set_reason(const char *reason)
 	last_reason = reason;
 }
 
-void bench_set_wrong(const char *detail)
+void bench_set_wrong(const char *what, const char *detail)
 {
-	(void)snprintf(wrong, sizeof(wrong), "%s", detail ?: "");
+	(void)snprintf(wrong, sizeof(wrong), "%s%s%s", what ?: "",
+		       detail && *detail ? ": " : "", detail ?: "");
 }
 
 const char *bench_get_wrong(void)
@@ -74,24 +75,34 @@ const char *bench_verdict_name(enum bench_verdict verdict)
 	return names[verdict];
 }
 
+/* Negative: it failed. Why: the library keeps that of its calls, floors errno. */
+static int64_t run(const struct bench_series *series, uint32_t num)
+{
+	int64_t ns = series->probe->run(series->state, num);
+
+	if (ns < 0 && !*wrong && *series->probe->name == 'F')
+		bench_set_wrong(series->probe->name, strerror(errno));
+	return ns;
+}
+
 /* The first call, the warm-up, and how many calls make a sample. */
 static int warm_up(struct bench_series *series, bool is_smoke)
 {
-	int64_t ns = series->probe->run(series->state, 1);
+	int64_t ns = run(series, 1);
 
 	series->first = (double)ns;
 	series->batch = 1;
 	if (ns < 0 || is_smoke)
 		return ns < 0 ? -EIO : 0;
 	for (int i = 1; i < NUM_WARM_UPS && ns >= 0; i++)
-		ns = series->probe->run(series->state, 1);
+		ns = run(series, 1);
 	if (ns < 0)
 		return -EIO;
 	if (ns >= SINGLE_NS || series->probe->is_single)
 		return 0;
 	while (ns < BATCH_NS && series->batch < MAX_BATCH) {
 		series->batch *= 2;
-		ns = series->probe->run(series->state, series->batch);
+		ns = run(series, series->batch);
 		if (ns < 0)
 			return -EIO;
 	}
@@ -152,7 +163,7 @@ static int run_block(struct bench_result *result, uint32_t side,
 	bench_read_load(&block->before);
 	end_ns = bench_now_ns() + (options->block_ns ?: BLOCK_NS);
 	do {
-		int64_t ns = series->probe->run(series->state, series->batch);
+		int64_t ns = run(series, series->batch);
 
 		atomic_fetch_add_explicit(&bench_num_steps, 1,
 					  memory_order_relaxed);
@@ -315,7 +326,7 @@ int bench_measure(const struct bench_metric *metric,
 	*result = (struct bench_result){ .metric = metric,
 					 .placement = placement,
 					 .verdict = BENCH_NOT_MEASURED };
-	bench_set_wrong(NULL);
+	bench_set_wrong(NULL, NULL);
 	if (!bench_can_place(placement)) {
 		result->reason = "this machine lets us have one CPU";
 		return 0;

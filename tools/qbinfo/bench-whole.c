@@ -186,13 +186,15 @@ void whole_count(const void *state, struct bench_counters *counters)
 static bool is_expected(void **expected, const void *data, size_t nbytes)
 {
 	if (*expected && memcmp(*expected, data, nbytes) != 0)
-		bench_set_wrong("another output than that of the first "
-				"inference");
+		bench_set_wrong("a wrong result", "another output than that of "
+						  "the first inference");
 	if (*expected)
 		return !bench_get_wrong();
 	*expected = malloc(nbytes + 1);
 	if (*expected)
 		memcpy(*expected, data, nbytes);
+	else
+		bench_set_wrong("out of memory", NULL);
 	return *expected;
 }
 

@@ -48,7 +48,8 @@ struct bench_probe {
 	 * bench_place.
 	 */
 	void *(*open)(const struct bench_case *bench_case);
-	/* Does it num times; the ns that took, negative: a wrong result. */
+	/* Does it num times; the ns that took, negative: no result, or a
+	 * wrong one, see bench_set_wrong. */
 	int64_t (*run)(void *state, uint32_t num);
 	void (*close)(void *state);
 	/* NULL: it counts nothing */
@@ -86,10 +87,11 @@ int bench_main(int argc, char **argv, const struct bench_metric *metrics,
 void bench_set_reason(const char *reason);
 const char *bench_get_reason(void);
 /*
- * What a job said that failed, while a probe is opened or runs: a wrong result.
- * Copied; NULL: none did, so far as the metric has come.
+ * What came in the place of a result while a probe was opened or ran, "a failed
+ * job", and, if there is any, its detail. Copied; NULL: nothing did, so far as
+ * the metric has come.
  */
-void bench_set_wrong(const char *detail);
+void bench_set_wrong(const char *what, const char *detail);
 const char *bench_get_wrong(void);
 
 /* ---- bench-stat.c ---- */

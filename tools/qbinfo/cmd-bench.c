@@ -151,14 +151,15 @@ static int is_in_baseline(struct bench *bench,
 /* What a bad result leaves: the reason, and no figure (P11). */
 static int tell_wrong(struct bench_result *result, int err)
 {
-	const char *detail = bench_get_wrong() ?: qbrt_error_detail();
+	const char *wrong = bench_get_wrong();
 
 	if (err == -ENOMEM)
 		return fail(1, "out of memory");
 	result->series[0].num_samples = 0;
 	result->verdict = BENCH_NOT_MEASURED;
-	result->reason = inventory_format("a wrong result%s%s",
-					  *detail ? ": " : "", detail);
+	result->reason = wrong ? inventory_copy(wrong)
+			       : inventory_format("a failed call: %s",
+						  qbrt_error_detail());
 	(void)fail(1, "%s %s: %s", result->metric->name,
 		   bench_placement_name(result->placement), result->reason);
 	return 0;
