@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ST1: the Python tests run against a staged installation, never against the
 # source tree. One TAP line a test. QBRUNTIME_TEST_FILES: not all of them, but
-# these of tests/python. QBRUNTIME_TEST_FOLDER: of test-interop.sh, test-qbcompile.sh.
+# these of tests/python. QBRUNTIME_TEST_FOLDER: of the scripts that call this one.
 set -u
 top=${top_srcdir:?}
 build=${top_builddir:?}

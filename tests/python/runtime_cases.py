@@ -51,9 +51,7 @@ def run_child(code, *arguments, check=True, **environ):
 def check_sentences(text, num, rows=()):
     """Below each of the sentences of a module's text, num of them, are names of tests
     that exist, or of these rows."""
-    code = "".join(
-        path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")
-    )
+    code = "".join(path.read_text("utf-8") for path in TOP.glob("tests/*/test_*.py"))
     known = {*re.findall(r"^def (test_\w+)", code, re.MULTILINE), *rows}
     items = [item.partition(":\n    ") for item in re.split(r"\n(?=\S)", text)]
     sentences = [(sentence, names) for sentence, colon, names in items if colon]
@@ -65,7 +63,12 @@ def check_sentences(text, num, rows=()):
 def run_script(name, *arguments):
     """Runs a script of this folder with COPY64; gives what it printed."""
     child = subprocess.run(
-        [sys.executable, Path(__file__).with_name(name), COPY64, *map(str, arguments)],
+        [
+            sys.executable,
+            TOP / "tests/concurrency" / name,
+            COPY64,
+            *map(str, arguments),
+        ],
         capture_output=True,
         text=True,
         # from 3.12 on: of a fork beside threads
