@@ -155,7 +155,8 @@ static int measure(const struct bench_metric *metric,
 	if (err)
 		fprintf(stderr, "%s %s: %s\n", metric->name,
 			bench_placement_name(placement),
-			err == -EIO ? "a wrong result" : strerror(-err));
+			err != -EIO ? strerror(-err)
+			: bench_get_wrong() ?: "a failed call");
 	else if (is_json)
 		bench_write_record(stdout, &result, &options, command);
 	else
