@@ -123,10 +123,9 @@ void qbrt_array_find_places(const struct qbrt_launched *launched,
 
 void qbrt_array_leave_places(struct qbrt_array_places *places)
 {
-	for (size_t i = 0; places->used >> i; i++)
-		if (places->used >> i & 1)
-			qbrt_storage_unref(places->mems[i].storage);
-	places->used = 0;
+	for (; places->used; places->used &= places->used - 1)
+		qbrt_storage_unref(
+			places->mems[__builtin_ctzll(places->used)].storage);
 }
 
 bool qbrt_array_has_to_copy(const struct qbrt_array_part *part)

@@ -303,6 +303,50 @@ START_TEST(calls_in_place_allocate_nothing)
 }
 END_TEST
 
+/* P58: as many as a program can have; in place, and as other host memory. */
+START_TEST(all_bindings_are_used_where_they_lie)
+{
+	static const int64_t shape[] = { 64 };
+	static uint8_t host[2][4096];
+	struct qbrt_array in[QBNPU_MAX_BINDINGS - 1];
+	struct prog prog;
+	const struct models_spec spec = { .programs = { &prog },
+					  .num_programs = 1 };
+	struct place_rig place;
+	uint16_t last = 0;
+
+	prog_begin(&prog);
+	for (size_t i = 0; i < qbrt_array_size(in); i++)
+		last = prog_input(&prog, QBNPU_DTYPE_U8, DIMS(64));
+	prog_copy(&prog, last, prog_output(&prog, QBNPU_DTYPE_U8, DIMS(64)));
+	open_rig(&place, models_load(&spec));
+	for (unsigned int is_host = 0; is_host < 2; is_host++) {
+		uint8_t *from = is_host ? host[0] : place.from;
+		const struct qbrt_array out =
+			ARRAY(is_host ? host[1] : place.to, UINT8, 64);
+
+		for (size_t i = 0; i < qbrt_array_size(in); i++)
+			in[i] = (struct qbrt_array){ .data = from + i * 64,
+						     .shape = shape,
+						     .ndim = 1,
+						     .dtype =
+							     QBRT_DTYPE_UINT8 };
+		fill_bytes(from, 4096, is_host);
+		ck_assert_ok(qbrt_model_infer(place.rig.model, NULL, in,
+					      qbrt_array_size(in), &out, 1));
+		ck_assert_mem_eq(out.data, in[62].data, 64);
+		ck_assert_uint_eq(
+			get_array_counters(place.rig.model).copied_nbytes,
+			is_host * 64 * QBNPU_MAX_BINDINGS);
+	}
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(
+			atomic_load(&place.mems[i]->storage->references), 1);
+	close_rig(&place);
+	prog_end(&prog);
+}
+END_TEST
+
 void add_array_place_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
@@ -315,6 +359,7 @@ void add_array_place_tests(struct qbrt_tests *all)
 		QBRT_TEST(a_job_that_fails_leaves_zeros_in_place),
 		QBRT_TEST(memory_of_another_device_is_copied),
 		QBRT_TEST(calls_in_place_allocate_nothing),
+		QBRT_TEST(all_bindings_are_used_where_they_lie),
 	};
 
 	qbrt_tests_add(all, tests, qbrt_array_size(tests));
