@@ -80,6 +80,7 @@ int qbpy_sort_arguments(struct qbpy_state *state,
 {
 	struct qbpy_order *last = &state->last.order;
 	struct qbpy_order order = { .signature = signature, .num = num };
+	PyObject *old;
 
 	if (num > signature->num_places)
 		return refuse_number(signature, num);
@@ -105,8 +106,10 @@ int qbpy_sort_arguments(struct qbpy_state *state,
 		order.places[i] = at;
 	}
 	order.names = Py_NewRef(names);
-	Py_XDECREF(last->names);
+	old = last->names;
 	*last = order;
+	/* names of a derived class may have a __del__(), which may call */
+	Py_XDECREF(old);
 	return 0;
 }
 

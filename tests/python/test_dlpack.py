@@ -125,6 +125,22 @@ class Changing:
         return next(self.answers)
 
 
+# H72: the names of the call before die in the next one, and may call themselves
+def test_a_name_that_calls_when_it_dies_leaves_nothing_behind(writable):
+    died = []
+
+    class Name(str):
+        def __del__(self):
+            died.append(str(self))
+            if self == "copy":
+                writable.__dlpack__(**{Name("stream"): None})
+
+    writable.__dlpack__(**{Name("copy"): None})
+    writable.__dlpack__(stream=None)
+    writable.__dlpack__(copy=None)
+    assert died == ["copy", "stream"]
+
+
 # H52 H53: its own call in between, too
 def test_a_pair_that_changes_is_read_anew(writable):
     asked = (1, Changing([1, 2], lambda: writable.__dlpack__(max_version=(0, 8))))
