@@ -276,10 +276,11 @@ PyObject *qbpy_array_interface(PyObject *object, void *closure)
 	(void)closure;
 	if (raise_cut_off(self->state) || check_export(self, 0))
 		return NULL;
+	/* making the answer may run anything, free() too */
+	qbpy_begin_use(self);
 	scratch = qbpy_get_scratch(self->state, self->dtype);
-	if (!scratch)
-		return NULL;
-	typestr = PyObject_GetAttrString(scratch->dtype, "str");
+	typestr =
+		scratch ? PyObject_GetAttrString(scratch->dtype, "str") : NULL;
 	if (typestr)
 		answer = Py_BuildValue(
 			"{sisNsOs(NO)}", "version", 3, "shape",
@@ -291,6 +292,7 @@ PyObject *qbpy_array_interface(PyObject *object, void *closure)
 	Py_XDECREF(typestr);
 	if (answer)
 		self->has_told_address = true;
+	qbpy_end_use(self);
 	return answer;
 }
 

@@ -223,6 +223,30 @@ def test_array_interface(acc):
     assert array[1, 2] == 7 and not pinned.is_available()
 
 
+# PM16: an address that was told is good, also where free() came while it was
+def test_memory_that_is_freed_while_its_address_is_told_stays():
+    run_child(
+        """
+        import ctypes
+        import numpy
+        import qbruntime
+
+        def free(*args):
+            pinned.free()
+            return make(*args)
+
+        pinned = qbruntime.Accelerator().allocate_pinned_memory(4096, "i2")
+        memoryview(pinned)[4095] = 7
+        make, numpy.empty = numpy.empty, free
+        interface = pinned._pinned_memory.__array_interface__
+        numpy.empty = make
+        assert not pinned.is_available()
+        address, is_read_only = interface["data"]
+        assert ctypes.c_int16.from_address(address + 2 * 4095).value == 7
+        """
+    )
+
+
 def test_array_method(acc):
     pinned = acc.allocate_pinned_memory(3)
     pinned[:] = [1, 2, 3]
