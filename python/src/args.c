@@ -153,11 +153,34 @@ err_free_bytes:
 	return -1;
 }
 
-int qbpy_refuse_number(struct qbpy_state *state, enum qbrt_status status,
-		       const char *name, PyObject *number, const char *expected)
+/* Python writes no int of thousands of digits: a ValueError of its own. */
+static PyObject *tell_number(const char *name, PyObject *number,
+			     const char *expected)
 {
 	PyObject *text = PyUnicode_FromFormat("%s is %R, expected %s", name,
 					      number, expected);
+
+	if (text || !PyErr_ExceptionMatches(PyExc_ValueError))
+		return text;
+	PyErr_Clear();
+	return PyUnicode_FromFormat("%s has too many digits, expected %s", name,
+				    expected);
+}
+
+int qbpy_raise_number(const char *name, PyObject *number, const char *expected)
+{
+	PyObject *text = tell_number(name, number, expected);
+
+	if (text)
+		PyErr_SetObject(PyExc_ValueError, text);
+	Py_XDECREF(text);
+	return -1;
+}
+
+int qbpy_refuse_number(struct qbpy_state *state, enum qbrt_status status,
+		       const char *name, PyObject *number, const char *expected)
+{
+	PyObject *text = tell_number(name, number, expected);
 	const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 
 	if (utf8)
@@ -187,12 +210,9 @@ static int parse_extent(PyObject *object, const char *name, int64_t *extent)
 
 	if (qbpy_parse_int(object, name, &number))
 		return -1;
-	if (number == LLONG_MIN || number == LLONG_MAX) {
-		PyErr_Format(PyExc_ValueError,
-			     "%s is %R, expected 1 or more, below 2**63 - 1",
-			     name, object);
-		return -1;
-	}
+	if (number == LLONG_MIN || number == LLONG_MAX)
+		return qbpy_raise_number(name, object,
+					 "1 or more, below 2**63 - 1");
 	*extent = number;
 	return 0;
 }

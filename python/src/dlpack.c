@@ -297,12 +297,9 @@ static int parse_max_version(struct qbpy_state *state, PyObject *object,
 		return 0;
 	if (parse_pair(object, "max_version", &state->last.max_version, pair))
 		return -1;
-	if (pair[0] < 0 || pair[1] < 0) {
-		PyErr_Format(PyExc_ValueError,
-			     "max_version is %R, expected numbers from 0 on",
-			     object);
-		return -1;
-	}
+	if (pair[0] < 0 || pair[1] < 0)
+		return qbpy_raise_number("max_version", object,
+					 "numbers from 0 on");
 	request->is_versioned = pair[0] >= QBRT_DLPACK_MAJOR;
 	if (pair[0] == QBRT_DLPACK_MAJOR && pair[1] < request->minor)
 		request->minor = (uint32_t)pair[1];

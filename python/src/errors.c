@@ -268,6 +268,12 @@ int qbpy_refuse_tensor(struct qbpy_state *state, const char *format, ...)
 	va_start(args, format);
 	text = PyUnicode_FromFormatV(format, args);
 	va_end(args);
+	/* Python writes no int of thousands of digits */
+	if (!text && PyErr_ExceptionMatches(PyExc_ValueError)) {
+		PyErr_Clear();
+		text = PyUnicode_FromString("a number has more digits than "
+					    "any of 64 bits");
+	}
 	utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	if (utf8)
 		qbpy_raise_buffer(state, QBRT_TENSOR_REFUSED, NULL, utf8);

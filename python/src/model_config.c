@@ -128,8 +128,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kw)
 		return -1;
 	ret = qbpy_change_config(self_of(object), &change);
 	if (!ret)
-		PyErr_Format(PyExc_ValueError,
-			     "num_cores is %R, expected 1 to 8", count);
+		(void)qbpy_raise_number("num_cores", count, "1 to 8");
 	return ret == 1 ? 0 : -1;
 }
 

@@ -219,9 +219,10 @@ static PyObject *set_slots(PyObject *object, PyObject *args, PyObject *kw)
 	if (qbpy_parse_one(args, kw, "set_activation_slots", "count", &value) ||
 	    qbpy_parse_int(value, "count", &count))
 		return NULL;
-	if (count < 1 || count > 64)
-		return PyErr_Format(PyExc_ValueError,
-				    "count is %R, expected 1 to 64", value);
+	if (count < 1 || count > 64) {
+		(void)qbpy_raise_number("count", value, "1 to 64");
+		return NULL;
+	}
 	if (qbpy_check(self->state,
 		       qbrt_model_config_set_activation_slots(self->config,
 							      (size_t)count),

@@ -289,6 +289,8 @@ int qbpy_parse_size(struct qbpy_state *state, PyObject *object,
 int qbpy_refuse_number(struct qbpy_state *state, enum qbrt_status status,
 		       const char *name, PyObject *number,
 		       const char *expected);
+/* The same as a ValueError without a status. */
+int qbpy_raise_number(const char *name, PyObject *number, const char *expected);
 /* method: a __dlpack_device__. A type beyond long long is its nearest number. */
 int qbpy_call_dlpack_device(PyObject *method, long long *type);
 int qbpy_parse_bool(PyObject *object, const char *name, bool *value);

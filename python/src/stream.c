@@ -16,10 +16,7 @@ static int parse_handle(PyObject *object, const char *what, uint64_t *handle)
 	if (!PyErr_ExceptionMatches(PyExc_OverflowError))
 		return -1;
 	PyErr_Clear();
-	PyErr_Format(PyExc_ValueError,
-		     "%s is %R, expected a stream's handle, 64 bits", what,
-		     object);
-	return -1;
+	return qbpy_raise_number(what, object, "a stream's handle, 64 bits");
 }
 
 /* What __cuda_stream__() gives: (0, handle), both plain ints. */
@@ -115,9 +112,7 @@ int qbpy_parse_stream(PyObject *object, enum qbpy_stream_use use)
 		Py_XDECREF(index);
 		return ret;
 	}
-	PyErr_Format(PyExc_ValueError,
-		     "stream is %R, expected -1, or 0 and more", object);
-	return -1;
+	return qbpy_raise_number("stream", object, "-1, or 0 and more");
 }
 
 /* Device */

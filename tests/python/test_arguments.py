@@ -305,6 +305,32 @@ def test_a_refused_number_is_told_as_it_came(acc, launched):
             acc.allocate_pinned_memory(shape)
 
 
+# Q594: Python itself does not write such an int, which is a ValueError of its own
+def test_an_int_of_thousands_of_digits_is_refused_as_a_shorter_one(acc, launched):
+    for name, status, call in (
+        ("alignment", 1000, lambda n: acc.allocate_pinned_memory(4, alignment=n)),
+        ("fd", 1000, lambda n: acc.import_pinned_memory(n, 4, "u1")),
+        ("offset", 1000, lambda n: acc.import_pinned_memory(0, 4, "u1", offset=n)),
+        ("variant_idx", 64, launched.allocate_inputs),
+        ("cache_size", 1000, lambda n: launched.infer(bytes(64), cache_size=n)),
+        ("level", 1000, qbruntime.set_log_level),
+    ):
+        match = f"{name} .*, expected"
+        with pytest.raises(qbruntime.QbRuntimeError, match=match) as caught:
+            call(10**5000)
+        assert caught.value.status == status
+    tensor = acc.allocate_pinned_memory(4).tensor()
+    for name, call in (
+        ("shape", acc.allocate_pinned_memory),
+        ("count", ModelConfig().set_activation_slots),
+        ("stream", lambda n: tensor.__dlpack__(stream=n)),
+        ("stream", lambda n: tensor.__dlpack__(stream=-n)),
+        ("max_version", lambda n: tensor.__dlpack__(max_version=(-n, 0))),
+    ):
+        with pytest.raises(ValueError, match=f"{name} .*, expected"):
+            call(10**5000)
+
+
 def test_arguments_of_pinned_memory(acc):
     pinned = acc.allocate_pinned_memory(4)
     for wrong in (0, 1, None, "yes"):

@@ -291,6 +291,12 @@ def test_another_device_is_refused(writable, device, copy):
     assert count_exports() == before
 
 
+# H66: a number that Python does not write is one too
+def test_a_device_of_thousands_of_digits_is_refused(writable):
+    with pytest.raises(qbruntime.QbBufferError, match="digits"):
+        writable.__dlpack__(dl_device=(10**5000, 0))
+
+
 # H64 H65 H66: pinned memory of CUDA is the host's, and can be had as that
 def test_memory_pinned_for_cuda_is_copied_to_the_cpu():
     tensor = as_tensor(producer(shape=(6,), dtype=UINT8, device=(3, 0)))

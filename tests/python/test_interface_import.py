@@ -69,6 +69,15 @@ def test_a_bad_array_interface_is_refused(items):
     assert alive() is None
 
 
+# H96: Python itself does not write such an int, which is a ValueError of its own
+@pytest.mark.parametrize("name", ["shape", "strides", "version", "data"])
+def test_an_array_interface_of_thousands_of_digits_is_refused(name):
+    huge = -(10**5000)
+    value = {"version": huge, "data": (huge, False)}.get(name, (huge, 1))
+    with pytest.raises(qbruntime.QbBufferError, match="digits"):
+        as_tensor(producer("array", interface={name: value}))
+
+
 def test_an_array_interface_of_wrong_types():
     class Bad:
         __array_interface__ = 3
