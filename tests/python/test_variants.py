@@ -59,6 +59,17 @@ def test_an_index_that_the_model_lacks_is_refused(model):
         ModelVariantHandle()
 
 
+# Q594: of none there is no last one
+@pytest.mark.parametrize("index", [-1, 0, 1])
+def test_a_model_that_is_not_loaded_has_no_variant(index):
+    with pytest.raises(qbruntime.QbRuntimeError) as caught:
+        Model.__new__(Model).get_model_variant_handle(index)
+    assert caught.value.status is StatusCode.Model_InvalidVariantIdx
+    assert caught.value.detail == (
+        f"variant_idx is {index}, expected a model that is loaded"
+    )
+
+
 # Q532
 def test_a_handle_keeps_its_model(acc):
     model = Model(COPY64)
