@@ -105,12 +105,12 @@ int qbpy_parse_text(PyObject *object, const char *name, const char **text)
 	Py_ssize_t length;
 
 	*text = PyUnicode_AsUTF8AndSize(object, &length);
-	if (!*text)
-		return -1;
-	if (strlen(*text) == (size_t)length)
+	if (*text && strlen(*text) == (size_t)length)
 		return 0;
-	PyErr_Format(PyExc_ValueError, "%s has a null character, got %R", name,
-		     object);
+	if (*text || PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+		PyErr_Format(PyExc_ValueError, "%s has a %s, got %R", name,
+			     *text ? "null character" : "lone surrogate",
+			     object);
 	return -1;
 }
 

@@ -104,6 +104,11 @@ static int parse_typestr(struct qbpy_state *state, PyObject *dict,
 		return -1;
 	}
 	text = PyUnicode_AsUTF8AndSize(object, &length);
+	if (!text && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+		PyErr_Clear();
+		text = "";
+		length = 0;
+	}
 	if (!text)
 		return -1;
 	if (length == 3 || length == 4)

@@ -203,7 +203,9 @@ WRONG_VALUES = {
     "mxq_path": (lambda: qbruntime.get_model_summary("a\0b"),),
     "device_name": (
         lambda: Accelerator("aries\0"),
+        lambda: Accelerator("aries\udc80"),
         lambda: qbruntime.get_available_device_numbers("aries\0"),
+        lambda: qbruntime.get_available_device_numbers("aries\udc80"),
     ),
     "shape": (lambda: find("Accelerator.allocate_pinned_memory")((1,) * 9),),
     "dtype": (

@@ -42,6 +42,7 @@ HUGE = 1 << 62
         {"typestr": "\0u1"},
         {"typestr": "<i16"},
         {"typestr": "|b2"},
+        {"typestr": "|u\udc80"},
         {"typestr": None},
         {"shape": None},
         {"shape": (2, -3)},
@@ -56,7 +57,7 @@ HUGE = 1 << 62
         {"data": (-1, False)},
         {"data": (0, False)},
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_a_bad_array_interface_is_refused(items):
     fake = producer("array", interface=items)
