@@ -116,9 +116,11 @@ static enum qbrt_misfit note_runs(struct qbrt_array_try *attempt,
 	struct qbrt_array_match *match = &attempt->match;
 	size_t unit = qbrt_match_get_unit(match, io);
 	size_t num_runs = (size_t)num / unit;
+	int64_t most; /* what an output may have to count */
 
 	if (num < 1 || (size_t)num % unit ||
-	    (match->num_runs && match->num_runs != num_runs))
+	    (match->num_runs && match->num_runs != num_runs) ||
+	    __builtin_mul_overflow(num_runs, match->entry->batch, &most))
 		return QBRT_MISFIT_BATCH;
 	match->num_runs = num_runs;
 	return QBRT_MISFIT_NONE;

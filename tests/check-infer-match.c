@@ -185,6 +185,36 @@ START_TEST(a_batch_of_the_program_divides_the_batch)
 }
 END_TEST
 
+/*
+ * Q303: an input without the axis of the program's batch counts executions, and
+ * an output with it has that many times the batch, which must not wrap.
+ */
+START_TEST(a_batch_beyond_what_outputs_can_count_is_refused)
+{
+	static const int64_t most = INT64_MAX / 4;
+	static uint8_t bytes[5];
+	const int64_t strides[] = { 0, 1 };
+	struct qbrt_array often = SHAPE(UINT8, most, 5);
+	struct qbrt_array more = SHAPE(UINT8, (INT64_C(1) << 62) + 1, 5);
+	struct prog prog;
+	struct models_spec spec = { .programs = { &prog }, .num_programs = 1 };
+	struct qbrt_model *model;
+
+	often.data = more.data = bytes;
+	often.strides = more.strides = strides;
+	prog_begin(&prog);
+	prog.batch = 4;
+	(void)prog_input(&prog, QBNPU_DTYPE_U8, DIMS(5));
+	prog_fill(&prog, prog_output(&prog, QBNPU_DTYPE_U8, DIMS(4, 16)), 7);
+	model = models_load(&spec);
+	ck_assert_match(model, 0, &often, 1, 0, most * 4, HWC);
+	ck_assert_shape(ask_output(model, 0, &often, 1, 0), most * 4, 16);
+	check_no_match(model, 0, &more, 1, QBRT_MODEL_SHAPE_MISMATCHED);
+	qbrt_model_free(model);
+	prog_end(&prog);
+}
+END_TEST
+
 /* Q304 Q308 */
 START_TEST(variable_axes_take_their_multiples_and_agree)
 {
@@ -432,6 +462,7 @@ int main(void)
 		QBRT_TEST(a_leading_axis_counts_inferences),
 		QBRT_TEST(all_inputs_have_one_batch),
 		QBRT_TEST(a_batch_of_the_program_divides_the_batch),
+		QBRT_TEST(a_batch_beyond_what_outputs_can_count_is_refused),
 		QBRT_TEST(variable_axes_take_their_multiples_and_agree),
 		QBRT_TEST(a_range_of_the_file_bounds_a_variable_axis),
 		QBRT_TEST(the_first_variant_that_fits_is_taken),
