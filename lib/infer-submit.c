@@ -102,12 +102,13 @@ static void fill_future(struct qbrt_future *future,
 		future->writers[i] = inference->writers[i];
 }
 
-static void publish_uses(const struct qbrt_inference *inference)
+/* The job may have ended by now, and with it the set that arrays are in. */
+static void publish_uses(const struct qbrt_future *future)
 {
-	for (size_t i = 0; i < inference->num_inputs; i++)
-		qbrt_storage_tell_waiters(inference->inputs[i]->storage);
-	for (size_t i = 0; i < inference->num_outputs; i++)
-		qbrt_storage_tell_waiters(inference->outputs[i]->storage);
+	uint32_t num = future->num_inputs + future->num_outputs;
+
+	for (uint32_t i = 0; i < num; i++)
+		qbrt_storage_tell_waiters(future->storages[i]);
 }
 
 /* -ENOSPC: others have filled the queue that they share with this slot. */
@@ -153,7 +154,7 @@ static enum qbrt_status submit_in_slot(struct qbrt_inference *inference,
 	if (!err) {
 		inference->num_writers = 0;
 		qbrt_model_count_submit(&future->run);
-		publish_uses(inference);
+		publish_uses(future);
 		if (atomic_load(&launched->is_stopping))
 			qbrt_launched_stop_job(launched, &future->job);
 		return QBRT_OK;

@@ -4,10 +4,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "counters.h"
+#include "kmd-watch.h"
 #include "model.h"
 #include "sim.h"
 #include "soft/soft.h"
@@ -178,12 +180,93 @@ START_TEST(dispose_under_load_ends_calls_cleanly)
 }
 END_TEST
 
+/* More results than may stay in staging: 64, and the slots (16 at most). */
+#define NUM_HELD 81
+
+/* A call that submits, and who ends its job before it goes on. */
+struct overtaken {
+	const struct array_rig *rig;
+	struct qbrt_future *future;
+	enum qbrt_status status;
+	sem_t is_submitting;
+};
+
+static void tell_submitting(void *arg)
+{
+	(void)sem_post(arg);
+}
+
+/* It runs only when nobody else wants to. */
+static void *submit_idly(void *arg)
+{
+	const struct sched_param param = { .sched_priority = 0 };
+	struct overtaken *call = arg;
+	uint8_t from[64] = { 0 };
+	const struct qbrt_array in = ARRAY(from, UINT8, 64);
+
+	(void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &param);
+	kmd_watch.before_submit_arg = &call->is_submitting;
+	kmd_watch.before_submit = tell_submitting;
+	call->status = qbrt_model_submit(call->rig->model, NULL, &in, 1,
+					 &call->future);
+	return NULL;
+}
+
+/*
+ * Q361: a job that ends before its call has returned gives its set back, which
+ * is another's then, or freed for a larger one: the call must not look at it.
+ */
+START_TEST(a_call_that_its_job_overtakes_leaves_the_set_alone)
+{
+	struct qbrt_model *model = models_load_copy64();
+	struct qbrt_future *futures[NUM_HELD];
+	uint8_t from[64] = { 0 };
+	const struct qbrt_array in = ARRAY(from, UINT8, 64);
+	struct overtaken call = { .status = QBRT_OK };
+	struct qbrt_launched *launched;
+	struct array_rig rig;
+	cpu_set_t all, one;
+	pthread_t thread;
+
+	model->has_async_pipeline = true;
+	array_rig_open(&rig, model);
+	launched = model->launched;
+	for (int i = 0; i < NUM_HELD; i++) {
+		ck_assert_ok(
+			qbrt_model_submit(model, NULL, &in, 1, &futures[i]));
+		ck_assert_ok(qbrt_future_wait(futures[i], -1));
+	}
+	CPU_ZERO(&one);
+	ck_assert(!sched_getaffinity(0, sizeof(all), &all));
+	CPU_SET(sched_getcpu(), &one);
+	ck_assert(!sched_setaffinity(0, sizeof(one), &one));
+	call.rig = &rig;
+	ck_assert(!sem_init(&call.is_submitting, 0, 0));
+	kmd_watch_begin(rig.acc);
+	ck_assert(!pthread_create(&thread, NULL, submit_idly, &call));
+	ck_assert(!sem_wait(&call.is_submitting));
+	while (atomic_load(&launched->jobs.num))
+		qbrt_device_collect(launched->device);
+	ck_assert_ptr_null(qbrt_staging_take(&launched->staging, 0, 16));
+	ck_assert(!pthread_join(thread, NULL));
+	ck_assert(!sched_setaffinity(0, sizeof(all), &all));
+	ck_assert_ok(call.status);
+	ck_assert_ok(qbrt_future_wait(call.future, 0));
+	qbrt_future_free(call.future);
+	for (int i = 0; i < NUM_HELD; i++)
+		qbrt_future_free(futures[i]);
+	(void)sem_destroy(&call.is_submitting);
+	array_rig_close(&rig);
+}
+END_TEST
+
 void add_array_thread_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
 		QBRT_TEST(eight_threads_get_their_own_results),
 		QBRT_TEST(two_models_run_at_once),
 		QBRT_TEST(dispose_under_load_ends_calls_cleanly),
+		QBRT_TEST(a_call_that_its_job_overtakes_leaves_the_set_alone),
 	};
 
 	qbrt_tests_add(all, tests, qbrt_array_size(tests));
