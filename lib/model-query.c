@@ -238,6 +238,23 @@ QBRT_API enum qbrt_status qbrt_model_query_cache(const struct qbrt_model *model,
 	return QBRT_OK;
 }
 
+/* It lies where the binding of variant 0's input or output may lie. */
+static struct qbrt_pinned_options
+get_buffer_options(const struct qbrt_launched *launched, bool is_input,
+		   size_t index)
+{
+	const struct qbrt_launched_variant *variant = &launched->variants[0];
+	size_t number =
+		is_input ? index : variant->variant->input_count + index;
+	uint32_t binding = variant->bindings[number].index;
+
+	return (struct qbrt_pinned_options){
+		.size = sizeof(struct qbrt_pinned_options),
+		.alignment = (size_t)1
+			     << variant->facts->bindings[binding].align_log2,
+	};
+}
+
 /* A buffer of variant 0's input or output at its largest. */
 static enum qbrt_status alloc_io(struct qbrt_model *model, bool is_input,
 				 size_t index, struct qbrt_pinned_memory **mem)
@@ -245,6 +262,7 @@ static enum qbrt_status alloc_io(struct qbrt_model *model, bool is_input,
 	struct qbrt_io_info info = { .size = sizeof(info) };
 	int64_t shape[QBRT_PINNED_MAX_NDIM];
 	const struct qbm_variant *variant;
+	struct qbrt_pinned_options options;
 	struct qbrt_launched *launched;
 	const struct qbm_io *io;
 	enum qbrt_status status;
@@ -267,8 +285,10 @@ static enum qbrt_status alloc_io(struct qbrt_model *model, bool is_input,
 	status = qbrt_model_enter(model, &launched);
 	if (status)
 		return status;
-	status = qbrt_pinned_memory_alloc_on(
-		launched->device, info.pinned_dtype, shape, ndim, NULL, mem);
+	options = get_buffer_options(launched, is_input, index);
+	status =
+		qbrt_pinned_memory_alloc_on(launched->device, info.pinned_dtype,
+					    shape, ndim, &options, mem);
 	qbrt_model_leave(model);
 	return status;
 }
