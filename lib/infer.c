@@ -179,6 +179,37 @@ qbrt_inference_fail_disposed(const struct qbrt_inference *inference)
 			 qbrt_inference_unchanged(inference));
 }
 
+/* All else that the driver asks of a binding has been checked. */
+static bool is_misplaced(const struct qbrt_inference *inference,
+			 const struct drm_qbnpu_submit *submit, int err)
+{
+	const struct qbrt_launched_variant *variant = inference->variant;
+	uint32_t i = submit->fail_index;
+	uint32_t binding;
+
+	if (err != -EINVAL || submit->fail_what != DRM_QBNPU_FAIL_BINDING ||
+	    i >= submit->binding_count)
+		return false;
+	binding = variant->bindings[i].index;
+	return submit->fail_limit ==
+	       UINT64_C(1) << variant->facts->bindings[binding].align_log2;
+}
+
+static enum qbrt_status fail_misplaced(const struct qbrt_inference *inference,
+				       const struct drm_qbnpu_submit *submit)
+{
+	size_t i = submit->fail_index;
+	bool is_input = i < inference->num_inputs;
+
+	return qbrt_fail(QBRT_INVALID_ARGUMENT,
+			 "%s: %s %zu does not begin at a multiple of %llu "
+			 "bytes of the device, as the model wants it: allocate "
+			 "it with that alignment",
+			 inference->model->name, is_input ? "input" : "output",
+			 is_input ? i : i - inference->num_inputs,
+			 (unsigned long long)submit->fail_limit);
+}
+
 enum qbrt_status
 qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			   const struct drm_qbnpu_submit *submit, int err)
@@ -210,6 +241,8 @@ qbrt_inference_fail_submit(const struct qbrt_inference *inference,
 			"inference%s",
 			inference->model->name, inference->launched->device->id,
 			qbrt_inference_unchanged(inference));
+	if (is_misplaced(inference, submit, err))
+		return fail_misplaced(inference, submit);
 	return qbrt_fail_errno(
 		QBRT_AT_SUBMIT, err,
 		"%s: %s did not take the inference: %s (what %u, index %u, "

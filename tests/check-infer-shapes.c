@@ -2,6 +2,8 @@
 /* Which shapes an inference takes: leading axes, HWC, variants, variable axes. */
 #include "check-infer.h"
 
+#include <unistd.h>
+
 #include "kmd-watch.h"
 #include "util.h"
 
@@ -322,6 +324,42 @@ START_TEST(buffers_of_a_model_lie_as_its_bindings_want)
 }
 END_TEST
 
+/* Q482: a part of an imported buffer may lie anywhere; what to do is said. */
+START_TEST(a_buffer_that_lies_where_the_model_cannot_take_it_is_refused)
+{
+	const int64_t shape[] = { 64 };
+	struct qbrt_pinned_memory *in, *out, *part;
+	struct prog prog;
+	struct models_spec spec = { .programs = { &prog }, .num_programs = 1 };
+	struct rig rig;
+	uint16_t from;
+	int fd;
+
+	prog_begin(&prog);
+	from = prog_input(&prog, QBNPU_DTYPE_U8, DIMS(64));
+	prog_copy(&prog, from, prog_output(&prog, QBNPU_DTYPE_U8, DIMS(64)));
+	prog.bindings[1].align_log2 = QBNPU_MIN_ALIGN_LOG2 + 1;
+	rig_open(&rig, NULL, models_load(&spec));
+	in = rig_alloc(&rig, QBRT_DTYPE_UINT8, 1, shape);
+	out = rig_alloc(&rig, QBRT_DTYPE_UINT8, 1, shape);
+	ck_assert_ok(qbrt_pinned_memory_export_fd(out, &fd));
+	ck_assert_ok(qbrt_pinned_memory_import_fd(
+		rig.acc, fd, 64, QBRT_DTYPE_UINT8, shape, 1, &part));
+	ck_assert_int_eq(close(fd), 0);
+	ck_assert_status(qbrt_model_infer_pinned_memory(rig.model, NULL, &in, 1,
+							&part, 1),
+			 QBRT_INVALID_ARGUMENT);
+	ck_assert_detail("output 0 does not begin at a multiple of 128 bytes");
+	ck_assert_ok(qbrt_model_infer_pinned_memory(rig.model, NULL, &part, 1,
+						    &in, 1));
+	qbrt_pinned_memory_free(part);
+	qbrt_pinned_memory_free(out);
+	qbrt_pinned_memory_free(in);
+	rig_close(&rig);
+	prog_end(&prog);
+}
+END_TEST
+
 void add_infer_shape_tests(struct qbrt_tests *all)
 {
 	const struct qbrt_test tests[] = {
@@ -333,6 +371,8 @@ void add_infer_shape_tests(struct qbrt_tests *all)
 		QBRT_TEST(a_variable_axis_takes_its_multiples),
 		QBRT_TEST(a_batch_of_the_variant_is_a_leading_axis),
 		QBRT_TEST(buffers_of_a_model_lie_as_its_bindings_want),
+		QBRT_TEST(
+			a_buffer_that_lies_where_the_model_cannot_take_it_is_refused),
 	};
 
 	qbrt_tests_add(all, tests, qbrt_array_size(tests));

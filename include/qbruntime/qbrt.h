@@ -1860,6 +1860,7 @@ qbrt_model_alloc_output(struct qbrt_model *model, size_t index,
  * QBRT_FORKED_PROCESS: launched, or a buffer allocated, before fork;
  * QBRT_MODEL_INPUT_COUNT_MISMATCHED, QBRT_MODEL_OUTPUT_COUNT_MISMATCHED,
  * QBRT_MODEL_SHAPE_MISMATCHED, QBRT_MODEL_DTYPE_MISMATCHED;
+ * QBRT_INVALID_ARGUMENT: also a buffer that lies as the model cannot take it;
  * QBRT_PINNED_MEMORY_WRONG_ACCELERATOR: a buffer of another device;
  * QBRT_PINNED_MEMORY_ALIASED: an output is also another buffer;
  * QBRT_PINNED_MEMORY_IN_USE: an output is in use by another job or a call of
