@@ -17,6 +17,7 @@
 #include "collect.h"
 #include "qbinfo.h"
 #include "source.h"
+#include "text-file.h"
 
 static struct {
 	int folder;
@@ -300,18 +301,18 @@ int capture_start(const char *folder)
 
 static void write_devices(const struct inventory *inventory)
 {
-	char *text = NULL;
-	size_t length = 0;
-	FILE *out = open_memstream(&text, &length);
+	struct text_file file = { .text = NULL };
+	FILE *out = text_file_open(&file);
 
 	if (!out) {
 		note(ENOMEM);
 		return;
 	}
 	print_captured(out, &inventory->devices);
+	text_file_flush(&file, out);
 	(void)fclose(out);
-	write_file("devices.json", text, length);
-	free(text);
+	write_file("devices.json", file.text, file.length);
+	free(file.text);
 }
 
 static void write_clock(const struct inventory *inventory)

@@ -11,6 +11,7 @@
 #include "qbinfo.h"
 #include "source.h"
 #include "stat.h"
+#include "text-file.h"
 
 static const enum field_id fields[] = {
 	FIELD_SAMPLE_TIME,          FIELD_SAMPLE_ID,
@@ -137,31 +138,27 @@ static void read_tick(struct run *run)
 	run->cost += get_seconds() - start;
 }
 
-/* What the tick brought as text, to be freed; NULL: out of memory. */
-static char *print_tick(struct run *run, size_t *length)
+/* What the tick brought as text, to be freed. */
+static void print_tick(struct run *run, struct text_file *file)
 {
 	const struct style *style = &run->request->style;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, length);
+	FILE *out = text_file_open(file);
 
 	if (!out)
-		return NULL;
+		inventory_end();
 	if (style->is_jsonl)
 		print_json(out, run->document, style);
 	else
 		print_rows(out, &run->document->parts[0], style, &run->rows);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	text_file_flush(file, out);
+	(void)fclose(out);
 }
 
 static int run_tick(struct run *run)
 {
 	struct request *request = run->request;
 	struct records *samples = &request->inventory.samples;
-	char *text;
-	size_t length;
+	struct text_file file = { .text = NULL };
 	void *mark;
 	int code;
 
@@ -173,13 +170,13 @@ static int run_tick(struct run *run)
 	read_tick(run);
 	if (request->has[OPTION_STRICT] && !print_is_complete(run->document))
 		run->is_incomplete = true;
-	text = print_tick(run, &length);
+	print_tick(run, &file);
 	*samples = (struct records){ .list = LIST_SAMPLES };
 	inventory_release(mark);
 	/* a failure's sentence must live on; who reads may take his time */
 	stop_timer();
-	code = text ? write_now(text, length) : fail(1, "out of memory");
-	free(text);
+	code = write_now(file.text, file.length);
+	free(file.text);
 	return code;
 }
 

@@ -51,14 +51,18 @@ static struct block {
 	max_align_t data[];
 } * blocks;
 
+void inventory_end(void)
+{
+	(void)fputs("qbinfo: out of memory\n", stderr);
+	exit(1);
+}
+
 void *inventory_alloc(size_t size)
 {
 	struct block *block = calloc(1, sizeof(*block) + size);
 
-	if (!block) {
-		(void)fputs("qbinfo: out of memory\n", stderr);
-		exit(1);
-	}
+	if (!block)
+		inventory_end();
 	block->next = blocks;
 	blocks = block;
 	return block->data;

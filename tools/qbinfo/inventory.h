@@ -188,6 +188,8 @@ const char *reason_get_word(enum reason reason);
 
 /* Memory that lives until inventory_free; never NULL. */
 void *inventory_alloc(size_t size);
+/* Out of memory: says so, and exits. */
+_Noreturn void inventory_end(void);
 char *inventory_copy(const char *text);
 char *inventory_format(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));

@@ -3,6 +3,7 @@
  * JSON: one document, or one object a line. Members stand in the order of
  * fields.def, and what is null for a reason is also in unavailable[].
  */
+#include <errno.h>
 #include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,15 +16,29 @@ struct walk {
 	struct json_object *unavailable;
 };
 
+static struct json_object *check(struct json_object *object)
+{
+	if (!object)
+		inventory_end();
+	return object;
+}
+
 static void add(struct json_object *object, const char *name,
 		struct json_object *member)
 {
-	(void)json_object_object_add(object, name, member);
+	if (json_object_object_add(object, name, member))
+		inventory_end();
+}
+
+static void add_item(struct json_object *array, struct json_object *item)
+{
+	if (json_object_array_add(array, item))
+		inventory_end();
 }
 
 static struct json_object *text_to_json(const char *text)
 {
-	return text ? json_object_new_string(print_utf8(text)) : NULL;
+	return text ? check(json_object_new_string(print_utf8(text))) : NULL;
 }
 
 /* The shortest form that reads back as the same number. */
@@ -38,7 +53,7 @@ static struct json_object *number_to_json(double number)
 		if (strtod(text, NULL) == number)
 			break;
 	}
-	return json_object_new_double_s(number, text);
+	return check(json_object_new_double_s(number, text));
 }
 
 static struct json_object *records_to_json(const struct records *records,
@@ -48,17 +63,16 @@ static struct json_object *records_to_json(const struct records *records,
 
 static struct json_object *texts_to_json(const struct value *value)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = check(json_object_new_array());
 
 	for (size_t i = 0; i < value->texts.num; i++)
-		(void)json_object_array_add(
-			array, text_to_json(value->texts.items[i]));
+		add_item(array, text_to_json(value->texts.items[i]));
 	return array;
 }
 
 static struct json_object *pairs_to_json(const struct value *value)
 {
-	struct json_object *object = json_object_new_object();
+	struct json_object *object = check(json_object_new_object());
 
 	for (size_t i = 0; i + 1 < value->texts.num; i += 2)
 		add(object, print_utf8(value->texts.items[i]),
@@ -69,27 +83,25 @@ static struct json_object *pairs_to_json(const struct value *value)
 static struct json_object *numbers_to_json(const struct value *value,
 					   enum field_type type)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = check(json_object_new_array());
 
 	if (type == TYPE_INTEGERS) {
 		for (size_t i = 0; i < value->integers.num; i++)
-			(void)json_object_array_add(
-				array, json_object_new_int64(
-					       value->integers.items[i]));
+			add_item(array, check(json_object_new_int64(
+						value->integers.items[i])));
 		return array;
 	}
 	for (size_t i = 0; i < value->numbers.num; i++)
-		(void)json_object_array_add(
-			array, number_to_json(value->numbers.items[i]));
+		add_item(array, number_to_json(value->numbers.items[i]));
 	return array;
 }
 
 static struct json_object *integer_to_json(const struct value *value)
 {
 	if (value->integer.is_negative)
-		return json_object_new_int64(
-			(int64_t)(0 - value->integer.magnitude));
-	return json_object_new_uint64(value->integer.magnitude);
+		return check(json_object_new_int64(
+			(int64_t)(0 - value->integer.magnitude)));
+	return check(json_object_new_uint64(value->integer.magnitude));
 }
 
 static struct json_object *value_to_json(const struct value *value,
@@ -105,7 +117,7 @@ static struct json_object *value_to_json(const struct value *value,
 	case TYPE_NUMBER:
 		return number_to_json(value->number);
 	case TYPE_BOOLEAN:
-		return json_object_new_boolean(value->boolean);
+		return check(json_object_new_boolean(value->boolean));
 	case TYPE_TEXTS:
 	case TYPE_ENUMS:
 		return texts_to_json(value);
@@ -126,12 +138,12 @@ static void note_absent(const struct value *value, const char *path,
 
 	if (value->is_set || value->reason == REASON_ABSENT)
 		return;
-	entry = json_object_new_object();
-	add(entry, "path", json_object_new_string(path));
+	entry = check(json_object_new_object());
+	add(entry, "path", check(json_object_new_string(path)));
 	add(entry, "reason",
-	    json_object_new_string(reason_get_word(value->reason)));
+	    check(json_object_new_string(reason_get_word(value->reason))));
 	add(entry, "detail", text_to_json(value->detail));
-	(void)json_object_array_add(walk->unavailable, entry);
+	add_item(walk->unavailable, entry);
 }
 
 /* "memory.pinned_limit_bytes" goes into the object "memory". */
@@ -148,7 +160,7 @@ static void add_at_path(struct json_object *object, const char *path,
 	}
 	name = inventory_format("%.*s", (int)(dot - path), path);
 	if (!json_object_object_get_ex(object, name, &inner)) {
-		inner = json_object_new_object();
+		inner = check(json_object_new_object());
 		add(object, name, inner);
 	}
 	add_at_path(inner, dot + 1, member);
@@ -161,7 +173,7 @@ static struct json_object *record_to_json(const struct record *record,
 					  struct walk *walk)
 {
 	const struct list *list = list_get(record->list);
-	struct json_object *object = json_object_new_object();
+	struct json_object *object = check(json_object_new_object());
 	size_t num = fields ? num_fields : list->num_fields;
 
 	for (size_t i = 0; i < num; i++) {
@@ -178,7 +190,7 @@ static struct json_object *record_to_json(const struct record *record,
 				    : NULL);
 	}
 	if (record->extra) {
-		struct json_object *extra = json_object_new_object();
+		struct json_object *extra = check(json_object_new_object());
 
 		for (const struct extra *e = record->extra; e; e = e->next)
 			add(extra, print_utf8(e->name), text_to_json(e->text));
@@ -192,16 +204,15 @@ static struct json_object *records_to_json(const struct records *records,
 					   size_t num_fields, const char *path,
 					   struct walk *walk)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = check(json_object_new_array());
 	size_t index = 0;
 
 	for (const struct record *record = records->first; record;
 	     record = record->next)
-		(void)json_object_array_add(
-			array, record_to_json(record, fields, num_fields,
-					      inventory_format("%s[%zu]", path,
-							       index++),
-					      walk));
+		add_item(array, record_to_json(record, fields, num_fields,
+					       inventory_format("%s[%zu]", path,
+								index++),
+					       walk));
 	return array;
 }
 
@@ -254,9 +265,9 @@ void print_exit_codes(FILE *out)
 
 static struct json_object *failure_to_json(const struct failure *failure)
 {
-	struct json_object *error = json_object_new_object();
+	struct json_object *error = check(json_object_new_object());
 
-	add(error, "exit", json_object_new_int(failure->exit));
+	add(error, "exit", check(json_object_new_int(failure->exit)));
 	add(error, "name", text_to_json(print_exit_name(failure->exit)));
 	add(error, "status", text_to_json(failure->status));
 	add(error, "message", text_to_json(failure->message));
@@ -273,16 +284,22 @@ static void write_object(FILE *out, struct json_object *object, bool is_line)
 		(is_line ? JSON_C_TO_STRING_PLAIN
 			 : JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 
-	(void)fprintf(out, "%s\n",
-		      json_object_to_json_string_ext(object, flags));
+	const char *text;
+
+	/* json-c leaves out what it has no memory for, and tells nobody */
+	errno = 0;
+	text = json_object_to_json_string_ext(object, flags);
+	if (!text || errno == ENOMEM)
+		inventory_end();
+	(void)fprintf(out, "%s\n", text);
 	json_object_put(object);
 }
 
 void print_failure(FILE *out, const struct failure *failure)
 {
-	struct json_object *top = json_object_new_object();
+	struct json_object *top = check(json_object_new_object());
 
-	add(top, "schema", json_object_new_string("qbinfo/error/1"));
+	add(top, "schema", check(json_object_new_string("qbinfo/error/1")));
 	add(top, "error", failure_to_json(failure));
 	write_object(out, top, true);
 }
@@ -291,15 +308,15 @@ void print_failure(FILE *out, const struct failure *failure)
 
 static struct json_object *warnings_to_json(const struct inventory *inventory)
 {
-	struct json_object *array = json_object_new_array();
+	struct json_object *array = check(json_object_new_array());
 
 	for (const struct warning *warning = inventory->warnings; warning;
 	     warning = warning->next) {
-		struct json_object *entry = json_object_new_object();
+		struct json_object *entry = check(json_object_new_object());
 
 		add(entry, "text", text_to_json(warning->text));
 		add(entry, "command", text_to_json(warning->command));
-		(void)json_object_array_add(array, entry);
+		add_item(array, entry);
 	}
 	return array;
 }
@@ -308,7 +325,7 @@ static struct json_object *warnings_to_json(const struct inventory *inventory)
 static void print_lines(FILE *out, const struct document *document,
 			const struct part *part)
 {
-	struct walk walk = { .unavailable = json_object_new_array() };
+	struct walk walk = { .unavailable = check(json_object_new_array()) };
 	size_t index = 0;
 
 	for (const struct record *record = part->records->first; record;
@@ -330,7 +347,7 @@ static void print_lines(FILE *out, const struct document *document,
 void print_json(FILE *out, const struct document *document,
 		const struct style *style)
 {
-	struct walk walk = { .unavailable = json_object_new_array() };
+	struct walk walk = { .unavailable = check(json_object_new_array()) };
 	struct json_object *top;
 
 	if (style->is_jsonl) {
@@ -344,10 +361,10 @@ void print_json(FILE *out, const struct document *document,
 		}
 		return;
 	}
-	top = json_object_new_object();
+	top = check(json_object_new_object());
 	add(top, "schema",
-	    json_object_new_string(
-		    inventory_format("qbinfo/%s/1", document->name)));
+	    check(json_object_new_string(
+		    inventory_format("qbinfo/%s/1", document->name))));
 	add(top, "qbinfo",
 	    record_to_json(document->inventory->tool, NULL, 0, "qbinfo",
 			   &walk));
@@ -363,7 +380,7 @@ void print_json(FILE *out, const struct document *document,
 
 void print_record(FILE *out, const struct record *record)
 {
-	struct walk walk = { .unavailable = json_object_new_array() };
+	struct walk walk = { .unavailable = check(json_object_new_array()) };
 
 	write_object(out, record_to_json(record, NULL, 0, "", &walk), true);
 	json_object_put(walk.unavailable);
@@ -371,7 +388,7 @@ void print_record(FILE *out, const struct record *record)
 
 bool print_is_complete(const struct document *document)
 {
-	struct walk walk = { .unavailable = json_object_new_array() };
+	struct walk walk = { .unavailable = check(json_object_new_array()) };
 	bool is_complete, has_chosen = false;
 
 	for (size_t i = 0; i < document->num_parts; i++)
@@ -388,7 +405,7 @@ bool print_is_complete(const struct document *document)
 
 void print_captured(FILE *out, const struct records *records)
 {
-	struct walk walk = { .unavailable = json_object_new_array() };
+	struct walk walk = { .unavailable = check(json_object_new_array()) };
 	struct json_object *array =
 		records_to_json(records, NULL, 0, "", &walk);
 

@@ -9,13 +9,12 @@
 #include <string.h>
 
 #include "print.h"
+#include "text-file.h"
 
 static void check(int err)
 {
-	if (!err)
-		return;
-	(void)fputs("qbinfo: out of memory\n", stderr);
-	exit(1);
+	if (err)
+		inventory_end();
 }
 
 /* ---- the cores of a device in one word ---- */
@@ -114,11 +113,17 @@ struct libscols_line *print_add_line(struct libscols_table *table,
 
 void print_finish_table(FILE *out, struct libscols_table *table)
 {
-	char *text = NULL;
+	struct text_file file = { .text = NULL };
+	FILE *stream = text_file_open(&file);
 	char *line, *rest;
 
-	check(scols_print_table_to_string(table, &text));
-	for (line = strtok_r(text, "\n", &rest); line;
+	check(!stream);
+	check(scols_table_set_stream(table, stream));
+	check(scols_print_table(table));
+	(void)fputc('\0', stream);
+	text_file_flush(&file, stream);
+	(void)fclose(stream);
+	for (line = strtok_r(file.text, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest)) {
 		size_t length = strlen(line);
 
@@ -126,7 +131,7 @@ void print_finish_table(FILE *out, struct libscols_table *table)
 			length--;
 		(void)fprintf(out, "%.*s\n", (int)length, line);
 	}
-	free(text);
+	free(file.text);
 	scols_unref_table(table);
 }
 

@@ -19,6 +19,7 @@
 #include "collect.h"
 #include "qbinfo.h"
 #include "source.h"
+#include "text-file.h"
 
 static struct failure failure;
 
@@ -267,17 +268,15 @@ int write_now(const char *text, size_t length)
 }
 
 /* What the command printed, all of it, and what of it is written. */
-static struct {
-	char *text;
-	size_t length, num_written;
-} output;
+static struct text_file output;
+static size_t num_written;
 
 int flush_output(struct request *request)
 {
-	size_t begin = output.num_written;
+	size_t begin = num_written;
 
-	(void)fflush(request->out);
-	output.num_written = output.length;
+	text_file_flush(&output, request->out);
+	num_written = output.length;
 	return write_now(output.text + begin, output.length - begin);
 }
 
@@ -302,7 +301,7 @@ int main(int argc, char **argv)
 		(void)setlocale(LC_CTYPE, "");
 	if (!request)
 		return 1;
-	request->out = open_memstream(&output.text, &output.length);
+	request->out = text_file_open(&output);
 	if (!request->out)
 		return 1;
 	inventory_start(&request->inventory);
@@ -310,7 +309,7 @@ int main(int argc, char **argv)
 	if (!code)
 		code = run(request);
 	stop_timer();
-	(void)fflush(request->out);
+	text_file_flush(&output, request->out);
 	told = failure.exit;
 	if (told)
 		say_failure(is_json, !output.length, request->out);
