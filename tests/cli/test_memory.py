@@ -44,3 +44,20 @@ def test_what_memory_does_not_suffice_for_is_not_told_by_halves(mode):
             enough += 1
         limit += 512 << 10
     assert few > 3
+
+
+# each value's text was once copied for the next: 40,000 took gigabytes
+@pytest.mark.parametrize("words", [["caps"], ["show", "-t", "caps"]], ids=str)
+def test_a_long_list_of_a_capture_takes_memory_for_itself_alone(roots, tree, words):
+    devices = json.loads((roots / "soft" / "devices.json").read_text())
+    devices[0]["caps"]["isa_features"] = ["diag"] * 40000
+    root = tree("soft", f"devices.json = {json.dumps(devices)}")
+    most = 256 << 20
+    child = run(
+        *words,
+        "--sysroot",
+        root,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert child.returncode == 0, child.stderr
+    assert child.stdout.count(b"diag") == 40000

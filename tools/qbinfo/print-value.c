@@ -179,45 +179,68 @@ static const char *print_number(double number, enum unit unit, bool is_plain)
 
 /* ---- values ---- */
 
-static const char *append(const char *text, const char *between,
-			  const char *more)
+/* What stands in one cell; its room doubles, since a list may be long. */
+struct joined {
+	char *text;
+	size_t length, room;
+};
+
+static void append(struct joined *joined, char between, const char *more)
 {
-	return *text ? inventory_format("%s%s%s", text, between, more) : more;
+	size_t length = strlen(more);
+
+	if (joined->room - joined->length < length + 2) {
+		char *larger;
+
+		joined->room = 2 * joined->room + length + 2;
+		larger = inventory_alloc(joined->room);
+		if (joined->length)
+			memcpy(larger, joined->text, joined->length);
+		joined->text = larger;
+	}
+	if (joined->length)
+		joined->text[joined->length++] = between;
+	memcpy(joined->text + joined->length, more, length + 1);
+	joined->length += length;
+}
+
+static const char *get_joined(const struct joined *joined)
+{
+	return joined->length ? joined->text : "-";
 }
 
 static const char *print_integers(const struct value *value, enum unit unit)
 {
-	const char *text = "";
+	struct joined joined = { .text = NULL };
 
 	for (size_t i = 0; i < value->integers.num; i++)
-		text = append(
-			text, unit == UNIT_BYTES ? "," : "x",
-			inventory_format("%" PRId64, value->integers.items[i]));
-	return *text ? text : "-";
+		append(&joined, unit == UNIT_BYTES ? ',' : 'x',
+		       inventory_format("%" PRId64, value->integers.items[i]));
+	return get_joined(&joined);
 }
 
 static const char *print_texts(const struct value *value)
 {
-	const char *text = "";
+	struct joined joined = { .text = NULL };
 
 	for (size_t i = 0; i < value->texts.num; i++)
-		text = append(text, ",", print_safe(value->texts.items[i]));
-	return *text ? text : "-";
+		append(&joined, ',', print_safe(value->texts.items[i]));
+	return get_joined(&joined);
 }
 
 /* How busy each core is, and of other records how many there are. */
 static const char *print_records(const struct records *records)
 {
-	const char *text = "";
+	struct joined joined = { .text = NULL };
 
 	if (records->list != LIST_CORES)
 		return inventory_format("%zu", records->num);
 	for (const struct record *core = records->first; core;
 	     core = core->next)
-		text = append(text, ",",
-			      print_value(record_see(core, FIELD_CORE_BUSY),
-					  FIELD_CORE_BUSY, true));
-	return *text ? text : "-";
+		append(&joined, ',',
+		       print_value(record_see(core, FIELD_CORE_BUSY),
+				   FIELD_CORE_BUSY, true));
+	return get_joined(&joined);
 }
 
 static const char *print_absent(enum reason reason)
@@ -257,13 +280,12 @@ const char *print_value(const struct value *value, enum field_id field,
 	case TYPE_INTEGERS:
 		return print_integers(value, line->unit);
 	case TYPE_NUMBERS: {
-		const char *text = "";
+		struct joined joined = { .text = NULL };
 
 		for (size_t i = 0; i < value->numbers.num; i++)
-			text = append(text, ",",
-				      inventory_format(
-					      "%g", value->numbers.items[i]));
-		return *text ? text : "-";
+			append(&joined, ',',
+			       inventory_format("%g", value->numbers.items[i]));
+		return get_joined(&joined);
 	}
 	default:
 		return print_records(value->records);
