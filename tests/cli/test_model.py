@@ -185,3 +185,18 @@ def test_a_newer_container_gives_5(tmp_path):
     newer[252:256] = zlib.crc32(newer[:252]).to_bytes(4, "little")
     (tmp_path / "newer.qbm").write_bytes(newer)
     assert cases.run("model", tmp_path / "newer.qbm").returncode == 5
+
+
+# section 9: the error that is told is the one that the exit is of
+@pytest.mark.parametrize("mode", ["--json", "--jsonl"])
+@pytest.mark.parametrize("good", [[], [COPY64]], ids=["none is good", "one is"])
+def test_of_several_bad_files_the_worst_is_told(tmp_path, mode, good):
+    newer = bytearray(cases.DIGITS.read_bytes())
+    newer[8] = 9
+    (tmp_path / "newer.qbm").write_bytes(newer)
+    (tmp_path / "bad.qbm").write_bytes(b"bad")
+    words = [mode, tmp_path / "newer.qbm", tmp_path / "bad.qbm", *good]
+    done = cases.run("model", *words)
+    last = done.stdout if mode == "--json" else done.stdout.splitlines()[-1]
+    assert json.loads(last)["error"]["exit"] == done.returncode == 8
+    assert b"bad.qbm" in done.stderr

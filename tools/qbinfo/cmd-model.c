@@ -24,7 +24,7 @@ int cmd_model(struct request *request)
 	};
 	struct part *models = &document.parts[0];
 	bool is_data = request->style.is_json || request->style.is_jsonl;
-	int worst = 0;
+	struct failure worst = { .exit = 0 };
 	int code;
 
 	if (request->has[OPTION_COMMANDS] && request->has[OPTION_OUTPUT] &&
@@ -50,18 +50,20 @@ int cmd_model(struct request *request)
 		if (!what.exit)
 			continue;
 		/* 8 is worse than 5: the file will never load */
-		worst = what.exit > worst ? what.exit : worst;
+		if (what.exit > worst.exit)
+			worst = what;
 		add_warning(inventory, what.message,
 			    inventory_format(
 				    "qbm verify %s",
 				    inventory_quote(get_operand(
 					    request->arguments.items[i]))));
-		(void)fail_with(&what);
 	}
+	if (worst.exit)
+		(void)fail_with(&worst);
 	if (!inventory->models.num)
-		return worst;
-	if (worst)
+		return worst.exit;
+	if (worst.exit)
 		document.failure = get_failure();
 	code = show_document(request, &document);
-	return worst ? worst : code;
+	return worst.exit ? worst.exit : code;
 }
