@@ -29,11 +29,10 @@ int qbpy_parse_variant(struct qbpy_model *model, PyObject *object,
 	if (index >= 0 && *variant < num)
 		return 0;
 	(void)PyOS_snprintf(expected, sizeof(expected),
-			    num ? "0 to %zu: the model has %zu"
-				: "a model that is loaded",
-			    num - 1, num);
+			    "0 to %zu: the model has %zu", num - 1, num);
 	return qbpy_refuse_number(model->state, QBRT_MODEL_INVALID_VARIANT_IDX,
-				  "variant_idx", object, expected);
+				  "variant_idx", object,
+				  num ? expected : "a model that is loaded");
 }
 
 PyObject *qbpy_get_variant_handle(PyObject *object, PyObject *args,
