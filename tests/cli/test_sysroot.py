@@ -48,6 +48,17 @@ def test_nothing_outside_the_tree_is_opened(roots, tmp_path, words):
         assert path[1].startswith(str(cases.LIBRARY)), line
 
 
+# I80: the kernel asks to try again when anybody renames anything meanwhile
+def test_a_rename_elsewhere_loses_nothing(roots, tmp_path):
+    words = ["list", "-l", "--sysroot", roots / "crowd"]
+    again = ["openat2:error=EAGAIN:when=2+3"]
+    path = tmp_path / "out"
+    with path.open("wb") as out:
+        lines = cases.strace(tmp_path, "openat2", *words, inject=again, stdout=out)
+    assert any("EAGAIN" in line for line in lines)
+    assert path.read_text("utf-8") == cases.text(*words)
+
+
 # I81
 def test_links_cannot_leave_the_tree(tree, tmp_path):
     (tmp_path / "canary").write_text("canary\n")

@@ -62,7 +62,10 @@ void source_tell(enum source_kind kind, const char *path, const char *text,
 		source.watch(kind, path, text, length);
 }
 
-/* Live, sandboxes that do not know openat2 must not stop us. */
+/*
+ * Live, sandboxes that do not know openat2 must not stop us. EAGAIN: somebody
+ * renamed or mounted anything while a ".." of the path was followed.
+ */
 static int open_below(const char *path, int flags)
 {
 	struct open_how how = {
@@ -71,10 +74,12 @@ static int open_below(const char *path, int flags)
 	};
 	long fd;
 
-	if (source.sysroot)
-		fd = syscall(SYS_openat2, source.root, path, &how, sizeof(how));
-	else
-		fd = openat(source.root, path, flags | O_CLOEXEC);
+	do
+		fd = source.sysroot
+			     ? syscall(SYS_openat2, source.root, path, &how,
+				       sizeof(how))
+			     : openat(source.root, path, flags | O_CLOEXEC);
+	while (fd < 0 && errno == EAGAIN && source.sysroot);
 	return fd < 0 ? -errno : (int)fd;
 }
 
