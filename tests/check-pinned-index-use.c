@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -174,16 +173,21 @@ END_TEST
 
 #define RACE_NBYTES 16384
 static atomic_bool is_race_over;
+static atomic_uint num_fills;
 
-/* Jobs that fail half way, until the test is over; others get in between. */
+/* Jobs that fail half way, until the test is over, each after another fill. */
 static void *scribble(void *arg)
 {
-	const struct timespec pause = { .tv_nsec = 20000 };
 	unsigned char value = 0;
+	unsigned int seen = 0;
 
 	(void)arg;
 	while (!atomic_load(&is_race_over)) {
-		nanosleep(&pause, NULL);
+		if (atomic_load(&num_fills) == seen) {
+			sched_yield();
+			continue;
+		}
+		seen = atomic_load(&num_fills);
 		if (!qbrt_storage_begin_write(mem->storage))
 			continue;
 		memset(get_bytes(), ++value, RACE_NBYTES / 2);
@@ -197,9 +201,11 @@ static void *scribble(void *arg)
 static void *fill_often(void *arg)
 {
 	(void)arg;
-	while (!atomic_load(&is_race_over))
+	while (!atomic_load(&is_race_over)) {
 		if (fill_seven(NULL))
 			return mem;
+		atomic_fetch_add(&num_fills, 1);
+	}
 	return NULL;
 }
 
