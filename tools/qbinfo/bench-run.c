@@ -6,6 +6,7 @@
  */
 #include "bench.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,12 +76,18 @@ const char *bench_verdict_name(enum bench_verdict verdict)
 	return names[verdict];
 }
 
+/* Rows of floors are calls of the system, and all others of the library. */
+static bool is_floor(const struct bench_probe *probe)
+{
+	return probe->name[0] == 'F' && isdigit((unsigned char)probe->name[1]);
+}
+
 /* Negative: it failed. Why: the library keeps that of its calls, floors errno. */
 static int64_t run(const struct bench_series *series, uint32_t num)
 {
 	int64_t ns = series->probe->run(series->state, num);
 
-	if (ns < 0 && !*wrong && *series->probe->name == 'F')
+	if (ns < 0 && !*wrong && is_floor(series->probe))
 		bench_set_wrong(series->probe->name, strerror(errno));
 	return ns;
 }

@@ -40,7 +40,7 @@ struct bench_counters {
 };
 
 struct bench_probe {
-	const char *name;
+	const char *name;    /* of a floor its row first: F1, F2, ... */
 	const char *version; /* NULL: ours */
 	/*
 	 * NULL: cannot be measured here, bench_set_reason was told why. The
